@@ -1,0 +1,25 @@
+"""Class-incremental learning with a small memory, and JIOC on any method that keeps exemplars.
+
+The public names are imported when first used: `import jioc` alone loads no torch.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "run": "runner",
+    "Config": "config",
+    "JIOC": "coordination",
+    "Method": "methods.base",
+    "Spec": "methods.specs",
+    "register": "methods.specs",
+}
+
+__all__ = ["JIOC", "Config", "Method", "Spec", "__version__", "register", "run"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'jioc' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"jioc.{_HOME[name]}"), name)

@@ -1,0 +1,210 @@
+"""The `jioc` command: a name and a function each. What imports torch is imported by the function that needs it."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from . import __version__
+from . import config as settings
+from .data import catalogue as datasets
+from .errors import Failed, Interrupted, Refused, unknown
+from .flags import Parser, add_config, said
+from .methods.specs import SPECS, find
+from .nets import catalogue as backbones
+from .resolve import resolve
+
+
+def run(words: list[str]) -> int:
+    """one run: jioc run METHOD [options]"""
+    from_file = _config_file(words)
+    named = words[0] if words and not words[0].startswith("-") else from_file.get("method")
+    if named is None:
+        if words and words[0] in ("-h", "--help"):
+            named = "icarl"
+        else:
+            raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
+    spec = find(str(named))
+    parser = Parser("jioc run", description=f"One run. The defaults shown are those of {spec.title} ({spec.paper}).")
+    parser.add_argument(
+        "method", nargs="?", default=spec.name, help=f"{', '.join(SPECS)}, or a Python file that registers one"
+    )
+    add_config(parser, spec)
+    files = parser.add_argument_group("files")
+    files.add_argument("--config", type=Path, help="a config.yaml; flags override it")
+    files.add_argument("--out", type=Path, help="the run's folder (runs/METHOD-…)")
+    files.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
+    )
+    files.add_argument(
+        "--dry-run", action="store_true", help="print tasks, counts, memory and the estimated time, and stop"
+    )
+    found = parser.parse(words)
+    own = vars(found)
+    out, resume, dry = own.pop("out"), own.pop("resume"), own.pop("dry_run")
+    own.pop("config")
+    own["method"] = str(named)
+    config = resolve(settings.make(**_merged(from_file, said(found, spec))))
+    if dry:
+        from .estimate import show
+
+        show(config)
+        return 0
+    folder = (
+        out
+        or Path("runs")
+        / f"{spec.name}-{config.coordination.coordinate}-{Path(config.data).name}-{settings.digest(config)}"
+    )
+    from .console import Console
+    from .runner import run as run_it
+
+    with Console(config, folder) as console, signals() as stop:
+        result = run_it(config, out=folder, resume=resume, callback=console, stop=stop)
+        console.finish(result)
+    return 0
+
+
+@contextmanager
+def signals() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C and SIGTERM ask the run to save and leave; a second Ctrl-C does not wait."""
+    got: list[int] = []
+
+    def note(number: int, frame: object) -> None:
+        if got and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        got.append(number)
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: bool(got)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _config_file(words: list[str]) -> dict[str, Any]:
+    """What --config holds, read before the flags because it may name the method."""
+    early = Parser(add_help=False)
+    early.add_argument("--config", type=Path)
+    path = early.parse_known_args(words)[0].config
+    return {} if path is None else settings.read(path)
+
+
+def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = below | above
+    for key in below.keys() & above.keys():
+        if isinstance(below[key], dict) and isinstance(above[key], dict):
+            both[key] = below[key] | above[key]
+    if "seed" in above:  # the file's resolved seeds must not outlive a new --seed
+        both.update({k: above.get(k) for k in ("init_seed", "data_seed")})
+    return both
+
+
+def demo(words: list[str]) -> int:
+    """iCaRL with and without JIOC on long-tailed digits, in under two minutes on a CPU"""
+    parser = Parser(
+        "jioc demo",
+        description="iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each.",
+    )
+    parser.parse(words)
+    from .demo import main
+
+    return main()
+
+
+def list_(words: list[str]) -> int:
+    """methods, backbones or data sets: jioc list methods|backbones|data"""
+    from .console import table
+
+    parser = Parser("jioc list", description="What there is, a line each.")
+    parser.add_argument("what", help="methods, backbones or data")
+    what = parser.parse(words).what
+    yes = {True: "yes", False: ""}
+    if what == "methods":
+        rows = [
+            [s.name, s.title, s.paper, ", ".join(s.readouts), s.memory, yes[s.distils], yes[s.expands]]
+            for s in SPECS.values()
+        ]
+        table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
+    elif what == "backbones":
+        table(["backbone", "stem", ""], [[name, b.stem, b.about] for name, b in backbones.BACKBONES.items()])
+    elif what == "data":
+        data(["list"])
+    else:
+        raise unknown("list", what, ["methods", "backbones", "data"])
+    return 0
+
+
+def data(words: list[str]) -> int:
+    """the data sets: jioc data list, jioc data check NAME"""
+    from .console import table
+
+    parser = Parser("jioc data", description="List the data sets, or check that one can be read.")
+    parser.add_argument("what", help="list or check")
+    parser.add_argument("name", nargs="?", help="a data set")
+    parser.add_argument("--data-dir", type=Path, help="where official files lie (also JIOC_DATA)")
+    found = parser.parse(words)
+    if found.what == "list":
+        table(["data set", ""], [[e.name, e.about] for e in datasets.DATASETS.values()])
+    elif found.what == "check":
+        if found.name is None:
+            raise Refused("jioc data check needs the name of a data set")
+        datasets.find(found.name)
+        from .data.dataset import load
+
+        d = load(found.name, found.data_dir)
+        shape = "x".join(map(str, d.train_x.shape[1:]))
+        images = f"{len(d.train_y):,} training and {len(d.test_y):,} test images of {shape}"
+        print(f"{d.name}: {len(d.classes)} classes, {images}; every file is whole")
+    else:
+        raise unknown("word after jioc data", found.what, ["list", "check"])
+    return 0
+
+
+COMMANDS = {"demo": demo, "run": run, "list": list_, "data": data}
+
+
+def usage() -> str:
+    lines = [f"  jioc {name:6} {(function.__doc__ or '').strip()}" for name, function in COMMANDS.items()]
+    return "\n".join(
+        [
+            f"jioc {__version__}: class-incremental learning with a small memory",
+            "",
+            *lines,
+            "",
+            "jioc COMMAND --help tells more.",
+        ]
+    )
+
+
+def main(words: list[str] | None = None) -> int:
+    words = sys.argv[1:] if words is None else words
+    debug = "--debug" in words
+    words = [w for w in words if w != "--debug"]
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    try:
+        if not words or words[0] in ("-h", "--help"):
+            print(usage())
+            return 0 if words else 2
+        if words[0] == "--version":
+            print(__version__)
+            return 0
+        if words[0] not in COMMANDS:
+            raise unknown("command", words[0], COMMANDS)
+        return COMMANDS[words[0]](words[1:])
+    except Refused as error:
+        if debug:
+            raise
+        print(f"jioc: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt:
+        print("jioc: stopped", file=sys.stderr)
+        return Interrupted.status
+    except Exception as error:
+        if debug:
+            raise
+        told = str(error).splitlines()[0] if str(error) else "no message"
+        print(f"jioc: {type(error).__name__}: {told}; --debug shows where", file=sys.stderr)
+        return Failed.status

@@ -1,0 +1,212 @@
+"""Every setting of a run, checked. The one home of the defaults that do not belong to a method or a data set.
+
+A flag of `jioc run` is a field of `Config` (or of one of its parts) with dashes; its docstring is the flag's help.
+This module imports neither torch nor numpy, so that `jioc --help` and a wrong word answer at once.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from .errors import Refused
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
+
+
+class Options(BaseModel):
+    """Settings that refuse unknown names and never change."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, validate_default=True
+    )
+
+
+class Schedule(Options):
+    """How long and how fast a stage trains. What is not given comes from the method (PyCIL's schedules)."""
+
+    epochs: Positive | None = None
+    """Epochs; a task's milestones, first epochs and second stage scale with them."""
+    lr: Annotated[float, Field(gt=0)] | None = None
+    """Learning rate per batch of the given size; the other stages' scale with it."""
+    decay: Literal["steps", "cosine"] | None = None
+    """How the rate falls: by ten at each milestone, or along a cosine to zero."""
+    milestones: tuple[Positive, ...] | None = None
+    """Epochs at which the rate falls by ten, such as 80,120."""
+    weight_decay: Amount | None = None
+    """Weight decay of SGD."""
+
+
+class Coordination(Options):
+    """JIOC and the readings that its paper leaves open. `coordination.JIOC` is these options with the formula."""
+
+    coordinate: Literal["none", "ic", "oc", "jioc"] = "none"
+    """Coordination of inputs (ic), of outputs (oc) or both (jioc)."""
+    gamma1: Amount = 1.0
+    """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
+    gamma2: Amount = 1.0
+    """Strength of the suppression of old images on new heads."""
+    temperature: Annotated[float, Field(gt=0)] = 2.0
+    """Temperature of the coordinated distillation."""
+    kd_t2: bool = False
+    """Multiply the coordinated distillation by the temperature squared."""
+    delta: Literal["detached", "differentiated"] = "detached"
+    """Whether the input weight 1 - p_y is a constant; differentiated, it is the focal loss."""
+    delta_scale: Literal["plain", "mean1", "per-class"] = "plain"
+    """The input weight as it is, divided by its batch mean, or averaged over the batch's images of the class."""
+    oc_data: Literal["all", "new", "old"] = "all"
+    """Which images the coordinated distillation sees."""
+    oc_heads: Literal["task", "joint"] = "task"
+    """A softmax for each past task, or one over all old classes."""
+    host_kd: Literal["replace", "keep", "add", "drop"] = "replace"
+    """The method's own distillation is replaced by the coordinated one, kept instead of it, kept beside it, or dropped
+    with it."""
+    quiet_scale: Literal["task", "batch", "old-mean"] = "task"
+    """Suppression per new image of the task, per new image of the batch, or as a mean over the batch's old images."""
+
+
+class Config(Options):
+    method: str
+    """The method: a registered name, or a Python file that registers one."""
+
+    # --- what is learnt ---
+    data: str = "digits"
+    """Data set: digits, cifar10 or cifar100."""
+    data_dir: Path | None = None
+    """Where the official files lie (also JIOC_DATA)."""
+    long_tail: LongTail | None = None
+    """Exponential counts, most / fewest = this factor; `paper` gives the paper's exact counts on CIFAR."""
+    long_tail_order: Literal["original", "learnt", "shuffled"] = "original"
+    """Which class is how rare: by original label, by the order of learning, or shuffled by the order seed."""
+    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the training images of each class to judge by; the test set is then not read."""
+    tasks: Positive | None = None
+    """Number of tasks of equal size (the first ones are larger where it does not divide)."""
+    base: Positive | None = None
+    """Classes of the first task."""
+    increment: Positive | None = None
+    """Classes of each later task; the last may be smaller."""
+    task_sizes: tuple[Positive, ...] | None = None
+    """Classes of every task, such as 4,3,3."""
+    order: tuple[int | str, ...] | None = None
+    """File with the class order: names or original labels, separated by white space or one a line."""
+    order_seed: Seed = 1993
+    """Seed of the class order."""
+
+    # --- what is remembered ---
+    memory: Count = 2000
+    """Exemplars in all, shared equally by the classes seen."""
+    memory_per_class: Positive | None = None
+    """Exemplars of each class instead of a total."""
+    select: Literal["herding", "random", "first"] = "herding"
+    """How exemplars are chosen."""
+
+    # --- the network ---
+    backbone: str | None = None
+    """Backbone; by default the data set's."""
+    stem: Literal["cifar", "cifar-pool", "imagenet"] | None = None
+    """First layers: 3x3 convolution, the same with max-pooling, or 7x7 with stride 2 and max-pooling."""
+
+    # --- training ---
+    later: Schedule = Schedule()
+    first: Schedule = Schedule()
+    second: Schedule = Schedule()
+    batch_size: Positive = 128
+    """Images a step; the last, smaller batch is trained on too."""
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    """Momentum of SGD."""
+    augment: bool = True
+    """Augment training images as is usual for the data set."""
+
+    coordination: Coordination = Coordination()
+    options: dict[str, Any] = {}
+    """The method's own options."""
+
+    # --- seeds ---
+    seed: Seed = 1
+    """Sets the two seeds below."""
+    init_seed: Seed | None = None
+    """Seed of the weights."""
+    data_seed: Seed | None = None
+    """Seed of the data order and the augmentation."""
+
+    # --- the machine: none of these changes what a run means ---
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """Arithmetic of the network; auto is fp32."""
+    deterministic: bool = False
+    """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats)."""
+    checkpoint_every: Amount = 30.0
+    """Least seconds between two checkpoints within a stage."""
+
+
+MACHINE = frozenset({"device", "data_dir", "checkpoint_every"})
+"""Fields in which a resumed run may differ from the one it goes on from."""
+
+
+def refusal(error: ValidationError, prefix: str = "--") -> Refused:
+    """Pydantic's first complaint as one sentence with the flag's name."""
+    first = error.errors()[0]
+    sections = {"later", "coordination", "options"}
+    words = [
+        w
+        for w in first["loc"]
+        if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
+    ]
+    name = prefix + "-".join(words[:2] if words and words[0] in ("first", "second") else words[:1]).replace("_", "-")
+    told = first["msg"][0].lower() + first["msg"][1:]
+    if first["type"] == "extra_forbidden":
+        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration")
+    return Refused(f"{name}: {first['input']!r} is refused: {told}")
+
+
+def make(**values: Any) -> Config:
+    """A checked configuration; a wrong value is refused in a sentence."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        raise refusal(error) from None
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The values of a config.yaml, not yet checked."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise Refused(f"there is no configuration {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise Refused(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
+    if not isinstance(values, dict):
+        raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
+    return values
+
+
+def plain(config: Options) -> dict[str, Any]:
+    """As JSON and YAML hold it."""
+    return json.loads(config.model_dump_json())
+
+
+def digest(config: Config) -> str:
+    """Eight letters that tell two settings apart, wherever they run."""
+    values = {k: v for k, v in plain(config).items() if k not in MACHINE}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def differences(a: dict[str, Any], b: dict[str, Any], path: str = "") -> list[str]:
+    """Dotted names of the settings in which two configurations differ."""
+    names = []
+    for key in sorted(a.keys() | b.keys()):
+        x, y = a.get(key), b.get(key)
+        if isinstance(x, dict) and isinstance(y, dict):
+            names += differences(x, y, f"{path}{key}.")
+        elif x != y:
+            names.append(path + key)
+    return names

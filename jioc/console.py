@@ -1,0 +1,106 @@
+"""What a person sees: a progress bar on a terminal, plain lines elsewhere. No torch here."""
+
+import sys
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console as Rich
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from .config import Config
+from .methods.specs import find
+from .resolve import total_epochs
+
+
+def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> None:
+    """Aligned columns; the whole width of what they hold where the output is not a terminal."""
+    rich = Rich() if sys.stdout.isatty() else Rich(width=200)
+    sheet = Table(*heads, box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for row in rows:
+        sheet.add_row(*row)
+    rich.print(sheet)
+
+
+def percent(value: float | None) -> str:
+    return "    –" if value is None else f"{value:5.2f}"
+
+
+class Console:
+    """The callback of `jioc run`."""
+
+    def __init__(self, config: Config, folder: Path):
+        self.config, self.folder, self.spec = config, folder, find(config.method)
+        self.live = sys.stderr.isatty()
+        self.bars = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn(),
+            console=Rich(stderr=True), transient=True, disable=not self.live,
+        )  # fmt: skip
+        self.sizes: list[int] = []
+        self.bar: Any = None
+
+    def __enter__(self) -> Self:
+        self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.bars.stop()
+
+    def __call__(self, kind: str, what: dict[str, Any]) -> None:
+        getattr(self, kind)(what)
+
+    def start(self, what: dict[str, Any]) -> None:
+        c = self.config
+        self.sizes = what["sizes"]
+        coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
+        print(f"{self.spec.title}{coordinated} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
+        print(scenario_line(what["sizes"], what["counts"], c))
+        if what["done"]:
+            print(f"going on after task {what['done']} of {len(self.sizes)}")
+        epochs = sum(total_epochs(c, self.spec, t) for t in range(len(self.sizes)))
+        done = sum(total_epochs(c, self.spec, t) for t in range(what["done"]))
+        self.bar = self.bars.add_task("", total=epochs, completed=done, told="")
+
+    def epoch(self, what: dict[str, Any]) -> None:
+        terms = "  ".join(f"{name} {value:.3f}" for name, value in what["terms"].items())
+        told = f"epoch {what['epoch']}/{what['epochs']}  {terms}  {what['images_per_second']:,.0f} images/s"
+        self.bars.update(self.bar, advance=1, description=f"task {what['task']}/{len(self.sizes)}", told=told)
+
+    def task(self, row: dict[str, Any]) -> None:
+        shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
+        parts = [f"{n} {percent(r['all'])} (old {percent(r['old'])}, new {percent(r['new'])})" for n, r in shown if r]
+        figures = "   ".join(parts)
+        print(
+            f"task {row['task']:>2}/{len(self.sizes)}  {row['classes'][1]:>3} classes  {figures}   {row['seconds']:.0f} s",
+            flush=True,
+        )
+
+    def note(self, what: dict[str, Any]) -> None:
+        print(f"note: {what['text']}", file=sys.stderr)
+
+    def finish(self, result: dict[str, Any]) -> None:
+        self.bars.stop()
+        names = [n for n, value in result["average"].items() if value is not None]
+        table(
+            ["read-out", "average", "last", "forgetting"],
+            [[n, *(percent(result[kind][n]) for kind in ("average", "last", "forgetting"))] for n in names],
+        )
+        print(f"kept in {self.folder}")
+
+
+def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
+    per_task = f"{sizes[0]}" if len(set(sizes)) == 1 else "+".join(map(str, sizes))
+    tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
+    if find(config.method).memory == "exemplars":
+        memory = (
+            f"{config.memory_per_class} exemplars a class"
+            if config.memory_per_class
+            else f"{config.memory:,} exemplars"
+        )
+    else:
+        memory = {"none": "no exemplars", "all": "every image kept"}[find(config.method).memory]
+    return f"{sum(counts):,} training images{tail}; {len(sizes)} tasks of {per_task} classes; {memory}"

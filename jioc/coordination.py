@@ -1,0 +1,101 @@
+"""JIOC (Wang et al., IJCAI 2024): a map from loss terms to loss terms, for any method that keeps exemplars.
+
+    input     cls   <- (1 - p_y) cls                                            eq. 6 and 7, the weight a constant
+    output    kd    <- gamma1 * sum over past tasks of KL(teacher || student) on that task's logits at T      eq. 8
+              quiet <- gamma2 * p(new classes) of an old image * (N_old + n_new) / n_new                      eq. 9
+
+p is the softmax over all classes seen. The engine takes each term's mean over the batch, so the factor of `quiet`
+turns it into the paper's sum over old images per new image. In the first task, and with everything switched off, the
+terms are returned as they came. What the paper leaves open is an option of `config.Coordination`; `docs/decisions.md`
+says why the defaults are what they are.
+"""
+
+import torch
+from torch import Tensor
+
+from .config import Coordination
+from .losses import distill, label_score, mass
+from .types import Batch, Output, Task, Terms
+
+
+class JIOC(Coordination):
+    """The options with the formula: `JIOC()` switches both parts on, `JIOC(coordinate="oc", gamma1=0.5)` chooses."""
+
+    coordinate: str = "jioc"  # type: ignore[assignment]
+
+    @property
+    def inputs(self) -> bool:
+        return self.coordinate in ("ic", "jioc")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the outputs on past heads are coordinated."""
+        return self.coordinate in ("oc", "jioc") and self.gamma1 > 0
+
+    @property
+    def quiets(self) -> bool:
+        return self.coordinate in ("oc", "jioc") and self.gamma2 > 0
+
+    @property
+    def needs_teacher(self) -> bool:
+        return self.keeps and self.host_kd in ("replace", "add")
+
+    def __call__(
+        self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task, cls_logits: Tensor | None = None
+    ) -> Terms:
+        """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
+        if task.n_old == 0:
+            return terms
+        terms = dict(terms)
+        if self.inputs:
+            delta = 1 - label_score(out.logits if cls_logits is None else cls_logits, batch.y)
+            terms["cls"] = self._scaled(delta, batch.y, task) * terms["cls"]
+        if self.keeps:
+            host = terms.pop("kd", None)
+            if self.host_kd in ("keep", "add") and host is not None:
+                terms["kd"] = host
+            if self.host_kd in ("replace", "add"):
+                if old is None:
+                    raise RuntimeError("output coordination needs the teacher's outputs and got none")
+                kept = self._kept(out, old, batch, task)
+                terms["kd"] = terms["kd"] + kept if "kd" in terms else kept
+        if self.quiets:
+            terms["quiet"] = self.gamma2 * batch.old * mass(out.logits, task.new) * self._quiet_factor(batch, task)
+        return terms
+
+    def _scaled(self, delta: Tensor, y: Tensor, task: Task) -> Tensor:
+        if self.delta == "detached":
+            delta = delta.detach()
+        if self.delta_scale == "mean1":
+            return delta / delta.mean().detach().clamp_min(1e-12)
+        if self.delta_scale == "per-class":
+            sums, counts = delta.new_zeros(2, task.n_seen)
+            sums = sums.index_add(0, y, delta)
+            counts = counts.index_add(0, y, torch.ones_like(delta))
+            return (sums / counts.clamp_min(1))[y]
+        return delta
+
+    def _kept(self, out: Output, old: Output, batch: Batch, task: Task) -> Tensor:
+        slices = heads(task.past) if self.oc_heads == "task" else [slice(0, task.n_old)]
+        kept = sum(distill(out.logits[:, s], old.logits[:, s], self.temperature) for s in slices)
+        assert isinstance(kept, Tensor)
+        if self.oc_data != "all":
+            kept = kept * (batch.old if self.oc_data == "old" else ~batch.old)
+        return self.gamma1 * (self.temperature**2 if self.kd_t2 else 1.0) * kept
+
+    def _quiet_factor(self, batch: Batch, task: Task) -> Tensor | float:
+        if self.quiet_scale == "task":
+            return (task.old_images + task.new_images) / task.new_images
+        among = batch.old if self.quiet_scale == "old-mean" else ~batch.old
+        return len(among) / among.sum().clamp_min(1)
+
+
+def heads(past: list[slice]) -> list[slice]:
+    """Past tasks as heads: a task of one class has no softmax of its own and joins a neighbour."""
+    merged: list[slice] = []
+    for s in past:
+        if merged and (s.stop - s.start == 1 or merged[-1].stop - merged[-1].start == 1):
+            merged[-1] = slice(merged[-1].start, s.stop)
+        else:
+            merged.append(s)
+    return merged

@@ -1,0 +1,45 @@
+"""Augmentation of whole batches on their device, every draw from a given generator.
+
+Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL images,
+levels cut to whole numbers as PIL does.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Augment:
+    pad: int = 0  # black border from which a crop of the original size is taken
+    flip: bool = False
+    brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        """uint8 (n, c, h, w) -> whole levels as float32."""
+        n, device = len(x), x.device
+        if self.pad or self.flip:
+            top, left = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=device)
+            mirrored = torch.rand(n, generator=generator, device=device) < (0.5 if self.flip else 0.0)
+            x = crop_flip(x, self.pad, top, left, mirrored)
+        if not self.brightness:
+            return x.float()
+        factor = 1 + self.brightness * (2 * torch.rand(n, generator=generator, device=device) - 1)
+        return brighten(x, factor)
+
+
+def crop_flip(x: Tensor, pad: int, top: Tensor, left: Tensor, mirrored: Tensor) -> Tensor:
+    """The crop of each padded image that starts at (top, left), mirrored where asked: (n, c, h, w)."""
+    n, c, h, w = x.shape
+    x = F.pad(x, (pad,) * 4)
+    rows = top[:, None] + torch.arange(h, device=x.device)  # (n, h)
+    across = torch.arange(w, device=x.device)
+    cols = left[:, None] + torch.where(mirrored[:, None], across.flip(0), across)  # (n, w)
+    image = torch.arange(n, device=x.device)[:, None, None]
+    return x.permute(0, 2, 3, 1)[image, rows[:, :, None], cols[:, None, :]].permute(0, 3, 1, 2)
+
+
+def brighten(x: Tensor, factor: Tensor) -> Tensor:
+    return (x * factor[:, None, None, None]).clamp(0, 255).floor()

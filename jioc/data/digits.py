@@ -1,0 +1,35 @@
+"""The 1,797 handwritten digits that scikit-learn ships: 8x8, 17 grey levels.
+
+In each class the last 30 % in file order are the test set.
+"""
+
+from pathlib import Path
+
+import numpy as np
+
+from .augment import Augment
+from .catalogue import Entry
+from .dataset import Dataset
+
+
+def load(entry: Entry, folder: Path) -> Dataset:
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x = np.round(digits.images * (255 / 16)).astype(np.uint8)[:, None]
+    y = digits.target.astype(np.int64)
+    test = np.zeros(len(y), bool)
+    for c in range(10):
+        where = np.flatnonzero(y == c)
+        test[where[round(0.7 * len(where)) :]] = True
+    return Dataset(
+        name=entry.name,
+        classes=[str(c) for c in range(10)],
+        train_x=x[~test],
+        train_y=y[~test],
+        test_x=x[test],
+        test_y=y[test],
+        mean=(0.3053,),
+        std=(0.3762,),
+        augment=Augment(pad=1),  # a flipped digit is another sign
+    )

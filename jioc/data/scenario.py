@@ -1,0 +1,105 @@
+"""Who arrives when: the class order, the split into tasks, the long tail, the hold-out."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..config import Config
+from ..errors import Refused, unknown
+from . import catalogue, longtail
+from .dataset import Dataset
+
+
+@dataclass(frozen=True)
+class Scenario:
+    classes: list[str]  # names, in the order in which they are learnt
+    sizes: tuple[int, ...]  # classes of each task
+    train: list[np.ndarray]  # for each class in that order, indices of its training images
+    test: list[np.ndarray]  # for each class, indices of the images it is judged by
+    held_out: bool  # judged by training images; the test set is not read
+
+    @property
+    def counts(self) -> list[int]:
+        return [len(index) for index in self.train]
+
+
+def make(dataset: Dataset, config: Config) -> Scenario:
+    order = class_order(dataset, config)
+    sizes = task_sizes(len(order), config)
+    train = [np.flatnonzero(dataset.train_y == c) for c in order]
+    if config.long_tail is not None:
+        train = _thinned(train, order, dataset, config)
+    empty = [dataset.classes[c] for c, index in zip(order, train, strict=True) if not len(index)]
+    if empty:
+        raise Refused(f"class {empty[0]!r} has no training image")
+    if config.holdout:
+        kept = [len(index) - min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train]
+        test = [index[k:] for index, k in zip(train, kept, strict=True)]
+        train = [index[:k] for index, k in zip(train, kept, strict=True)]
+    else:
+        test = [np.flatnonzero(dataset.test_y == c) for c in order]
+    return Scenario([dataset.classes[c] for c in order], sizes, train, test, bool(config.holdout))
+
+
+def class_order(dataset: Dataset, config: Config) -> list[int]:
+    """Original labels in the order in which they are learnt; seed 1993 is the field's usual order."""
+    n = len(dataset.classes)
+    if config.order is None:
+        return np.random.RandomState(config.order_seed).permutation(n).tolist()
+    by_name = {name: c for c, name in enumerate(dataset.classes)}
+    order = []
+    for word in config.order:
+        c = by_name.get(str(word))
+        if c is None and str(word).isdigit() and int(word) < n:
+            c = int(word)
+        if c is None:
+            raise unknown("class in --order", str(word), by_name)
+        order.append(c)
+    if sorted(order) != list(range(n)):
+        raise Refused(
+            f"--order names {len(set(order))} classes in {len(order)} words; "
+            f"{dataset.name} has {n}, each to be named once"
+        )
+    return order
+
+
+def task_sizes(classes: int, config: Config) -> tuple[int, ...]:
+    ways = [
+        config.tasks is not None,
+        config.base is not None or config.increment is not None,
+        config.task_sizes is not None,
+    ]
+    if sum(ways) > 1:
+        raise Refused("say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes")
+    if config.task_sizes is not None:
+        if sum(config.task_sizes) != classes:
+            raise Refused(f"--task-sizes add up to {sum(config.task_sizes)} classes; {config.data} has {classes}")
+        return config.task_sizes
+    if config.base is not None or config.increment is not None:
+        if config.increment is None:
+            raise Refused("--base needs --increment")
+        first = config.base or config.increment
+        if first > classes:
+            raise Refused(f"--base {first} is more than the {classes} classes of {config.data}")
+        later = range(first, classes, config.increment)
+        return (first, *(min(config.increment, classes - done) for done in later))
+    tasks = config.tasks or catalogue.find(config.data).tasks
+    if tasks > classes:
+        raise Refused(f"--tasks {tasks} is more than the {classes} classes of {config.data}")
+    size, larger = divmod(classes, tasks)
+    return tuple(size + (i < larger) for i in range(tasks))
+
+
+def _thinned(train: list[np.ndarray], order: list[int], dataset: Dataset, config: Config) -> list[np.ndarray]:
+    """The first n images of each class in file order, n from the long tail."""
+    assert config.long_tail is not None
+    positions = list(range(len(order)))  # positions in the learnt order, most frequent class first
+    if config.long_tail_order == "original":
+        positions.sort(key=order.__getitem__)
+    elif config.long_tail_order == "shuffled":
+        positions = np.random.RandomState([config.order_seed, 1]).permutation(len(order)).tolist()
+    counts = longtail.counts([len(train[p]) for p in positions], config.long_tail, dataset.name)
+    thin = list(train)
+    for p, n in zip(positions, counts, strict=True):
+        thin[p] = train[p][:n]
+    return thin

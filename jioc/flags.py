@@ -1,0 +1,160 @@
+"""Command-line flags from the configuration: a field is a flag, its docstring the help, its type the check.
+
+argparse only splits the words; pydantic checks the values, so that a flag, a line of config.yaml and a keyword of
+`jioc.run` obey one rule.
+"""
+
+import argparse
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, NoReturn, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+
+from .config import Config, Options, Schedule
+from .errors import Refused, unknown
+from .methods.specs import Spec
+from .resolve import resolve
+
+GROUPS = {  # first field of each group of `jioc run --help`
+    "data": "what is learnt",
+    "memory": "what is remembered",
+    "backbone": "the network",
+    "later": "training; first tasks and second stages take --first-… and --second-…",
+    "coordination": "JIOC",
+    "options": "of the method alone",
+    "seed": "seeds",
+    "device": "the machine",
+}
+PREFIX = {"later": "", "first": "first_", "second": "second_"}
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our manners: one sentence, the nearest right word, exit status 2."""
+
+    def __init__(self, name: str | None = None, **kwargs: Any):
+        super().__init__(name, allow_abbrev=False, **kwargs)
+
+    def error(self, message: str) -> NoReturn:
+        raise Refused(message)
+
+    def parse(self, words: list[str]) -> argparse.Namespace:
+        found, rest = self.parse_known_args(words)
+        if rest:
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            wrong = rest[0].split("=")[0]
+            raise (
+                unknown("option", wrong, flags) if wrong.startswith("-") else Refused(f"{wrong!r} is one word too many")
+            )
+        return found
+
+
+def add_config(parser: Parser, spec: Spec) -> None:
+    """Every field of the configuration, with the defaults of that method."""
+    usual = resolve(Config(method=spec.name))
+    group: Any = parser
+    for name, field in Config.model_fields.items():
+        if name in GROUPS:
+            title = f"of {spec.title} alone" if name == "options" else GROUPS[name]
+            group = parser.add_argument_group(title)
+        if name == "method":
+            continue
+        if name in PREFIX:
+            if name == "second" and spec.second is None:
+                continue
+            for part, info in Schedule.model_fields.items():
+                hidden = "" if name == "later" else argparse.SUPPRESS
+                _add(group, PREFIX[name] + part, info, getattr(getattr(usual, name), part), hidden)
+        elif name == "coordination":
+            for part, info in type(usual.coordination).model_fields.items():
+                _add(group, part, info, getattr(usual.coordination, part))
+        elif name == "options":
+            for part, info in spec.options.model_fields.items():
+                _add(group, part, info, usual.options[part])
+        else:
+            _add(group, name, field, getattr(usual, name) if name in ("backbone", "stem") else field.default)
+
+
+def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:
+    """The values that were given, in the shape of the configuration."""
+    values: dict[str, Any] = {}
+    for key, value in vars(found).items():
+        if value is None:
+            continue
+        if key == "order":
+            values[key] = _words(Path(value))
+        elif key in Config.model_fields:
+            values[key] = value
+        elif key in spec.options.model_fields:
+            values.setdefault("options", {})[key] = value
+        else:
+            section, part = _section(key)
+            if section:
+                values.setdefault(section, {})[part] = value
+    return values
+
+
+def _section(key: str) -> tuple[str | None, str]:
+    for section in ("first", "second"):
+        if key.startswith(PREFIX[section]) and key.removeprefix(PREFIX[section]) in Schedule.model_fields:
+            return section, key.removeprefix(PREFIX[section])
+    if key in Schedule.model_fields:
+        return "later", key
+    coordination = Config.model_fields["coordination"].annotation
+    assert isinstance(coordination, type) and issubclass(coordination, Options)
+    return ("coordination", key) if key in coordination.model_fields else (None, key)
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8").replace(",", " ").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"--order: {str(path)!r} cannot be read: {error}") from None
+
+
+def _add(group: Any, name: str, field: FieldInfo, usual: Any, help: str = "") -> None:
+    flag = "--" + name.replace("_", "-")
+    text = help or (field.description or "").replace("%", "%%").rstrip(".")
+    kinds = _kinds(field.annotation)
+    told = "" if usual is None or help else f" ({_show(usual)})"
+    if bool in kinds:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text + told)
+        return
+    choices = [str(w) for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
+    only = choices if all(get_origin(kind) is Literal for kind in kinds) else None
+    many = any(get_origin(kind) is tuple for kind in kinds) and name != "order"
+    group.add_argument(
+        flag,
+        metavar="{" + ",".join(choices) + "}"
+        if only
+        else "FILE"
+        if name == "order"
+        else name.rsplit("_", 1)[-1].upper(),
+        type=(lambda word: word.replace(",", " ").split()) if many else _one_of(flag, only) if only else str,
+        default=None,
+        help=text + told if help != argparse.SUPPRESS else help,
+    )
+
+
+def _one_of(flag: str, choices: list[str]) -> Any:
+    def check(word: str) -> str:
+        if word not in choices:
+            raise unknown(f"value of {flag}", word, choices)
+        return word
+
+    return check
+
+
+def _kinds(annotation: Any) -> list[Any]:
+    """The alternatives of a type, None aside."""
+    if get_origin(annotation) is None or get_origin(annotation) in (Literal, tuple):
+        return [annotation]
+    if hasattr(annotation, "__metadata__"):
+        return _kinds(get_args(annotation)[0])
+    return [kind for part in get_args(annotation) if part is not NoneType for kind in _kinds(part)]
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,41 @@
+"""Losses with one number per image, (n, ...) -> (n,): whoever calls may weigh, mask or average them.
+
+They serve any training loop:
+
+    from jioc.losses import cross_entropy, distill, label_score, mass
+    loss = ((1 - label_score(z, y)).detach() * cross_entropy(z, y)).mean()      # JIOC's input coordination
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
+    return F.cross_entropy(logits, y, reduction="none")
+
+
+def distill(logits: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
+    """KL(teacher || student) of the softmaxes at a temperature, without the factor T².
+
+    Its gradient is that of the cross-entropy form which PyCIL uses; the two differ by the teacher's entropy.
+    """
+    target = F.log_softmax(teacher / temperature, dim=1)
+    return (target.exp() * (target - F.log_softmax(logits / temperature, dim=1))).sum(1)
+
+
+def label_score(logits: Tensor, y: Tensor) -> Tensor:
+    """p_y: the softmax at the label."""
+    return logits.softmax(1).gather(1, y[:, None]).squeeze(1)
+
+
+def mass(logits: Tensor, classes: slice) -> Tensor:
+    """The softmax probability that falls on some of the classes."""
+    return logits.softmax(1)[:, classes].sum(1)
+
+
+def only(logits: Tensor, classes: slice) -> Tensor:
+    """The logits with every other class ruled out: a softmax over some of the classes that keeps their numbering."""
+    ruled_out = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
+    ruled_out[classes] = False
+    return logits.masked_fill(ruled_out, -torch.inf)

@@ -1,0 +1,83 @@
+"""The exemplars: indices into the training images, a list per class, best first."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Memory:
+    """At most `total` exemplars shared equally by the classes seen, or `per_class` of each; neither: every image."""
+
+    def __init__(self, total: int | None = None, per_class: int | None = None, select: str = "herding"):
+        self.total, self.per_class, self.select = total, per_class, select
+        self.classes: list[Tensor] = []  # (m_c,) each, on the CPU
+
+    def __len__(self) -> int:
+        return sum(map(len, self.classes))
+
+    def quota(self, classes: int) -> int | None:
+        """Exemplars of each class once so many classes are seen; what does not divide is left unused."""
+        if self.per_class is not None:
+            return self.per_class
+        return None if self.total is None else self.total // classes
+
+    @property
+    def index(self) -> Tensor:
+        """Every exemplar, class after class."""
+        return torch.cat(self.classes) if self.classes else torch.zeros(0, dtype=torch.long)
+
+    def balanced(self, m: int) -> Tensor:
+        """The m best exemplars of each class."""
+        return torch.cat([c[:m] for c in self.classes])
+
+    def update(
+        self,
+        arrived: list[Tensor],
+        features: Callable[[Tensor], Tensor],
+        generator: torch.Generator,
+        classes: int | None = None,
+    ) -> None:
+        """Trim the old classes to their new quota, then choose exemplars of the classes that arrived.
+
+        `features(index)` gives the unit-norm features of training images under the test transform.
+        """
+        m = self.quota(classes or len(self.classes) + len(arrived))
+        self.classes = [c[:m] for c in self.classes]  # the order of choice was kept, so trimming keeps the best
+        for index in arrived:
+            if m is None:
+                chosen = index
+            elif self.select == "herding" and m > 0:
+                chosen = index[herd(features(index), m).cpu()]
+            elif self.select == "random":
+                chosen = index[torch.randperm(len(index), generator=generator)[:m]]
+            else:
+                chosen = index[:m]
+            self.classes.append(chosen)
+
+
+def herd(features: Tensor, m: int) -> Tensor:
+    """Indices of m rows, in order, whose running mean stays closest to the mean of all (Welling, 2009): (m,)."""
+    mean, total = features.mean(0), torch.zeros_like(features[0])
+    taken = torch.zeros(len(features), dtype=torch.bool, device=features.device)
+    picks = []
+    for k in range(1, min(m, len(features)) + 1):  # a tail class may hold fewer than m
+        gap = (mean - (total + features) / k).norm(dim=1).masked_fill(taken, torch.inf)
+        pick = gap.argmin(0, keepdim=True)
+        picks.append(pick)
+        taken = taken.index_fill(0, pick, True)
+        total = total + features.index_select(0, pick)[0]
+    return torch.cat(picks)
+
+
+def class_means(memory: Memory, features: Callable[[Tensor], Tensor], width: int) -> Tensor:
+    """Unit-norm mean of the unit-norm exemplar features, a row a class; NaN where a class has no exemplar: (K, d)."""
+    if len(memory) == 0:
+        return torch.full((len(memory.classes), width), torch.nan)
+    every = features(memory.index)
+    rows = [
+        F.normalize(f.mean(0), dim=0) if len(f) else f.new_full((width,), torch.nan)
+        for f in every.split([len(c) for c in memory.classes])
+    ]
+    return torch.stack(rows)

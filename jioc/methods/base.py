@@ -1,0 +1,123 @@
+"""A method of class-incremental learning: a loss by parts, the events when a task arrives, its read-outs."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..config import Options
+from ..coordination import JIOC
+from ..data.loader import TaskData
+from ..memory import Memory, class_means
+from ..nets.incremental import Net, build
+from ..types import Batch, Output, Task, Terms, Weights
+from .specs import Spec
+
+Fit = Callable[..., None]
+"""`engine.Engine.fit`: train `net` (the method's) on a stream with a loss (the method's), JIOC applied."""
+
+
+class Method:
+    """The parts that every method has, and the defaults of its verbs.
+
+    What must outlive a crash is named in `persistent`: networks, tensors, plain numbers and lists.
+    """
+
+    spec: ClassVar[Spec]
+    persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
+
+    def __init__(
+        self, *, net: Net, memory: Memory, options: Options, coordination: JIOC | None, generator: torch.Generator
+    ):
+        self.net, self.memory, self.options, self.coordination = net, memory, options, coordination
+        self.generator = generator  # of the weights
+        self.teacher: Net | None = None
+        self.means: Tensor | None = None  # (K, d), of the exemplars' features
+
+    @staticmethod
+    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+        """The network that the method wants, from the plan of a plain one: say, with another head."""
+        return plan
+
+    # --- the formula -------------------------------------------------------------------------
+
+    def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
+        """One number per image and term; `old` is what the teacher says of the batch."""
+        raise NotImplementedError
+
+    def weights(self, task: Task) -> Weights:
+        """What the terms' means are multiplied by in the total."""
+        return {}
+
+    def cls_logits(self, out: Output, task: Task) -> Tensor:
+        """What `cls` normalises; JIOC weighs an image by its softmax."""
+        return out.logits
+
+    def old_output(self, x: Tensor, out: Output) -> Output | None:
+        """What the previous network says of the batch."""
+        return None if self.teacher is None else self.teacher(x)
+
+    def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
+        """Called before every training step, for what changes with time; a captured step sees tensors changed in place."""
+
+    # --- the order of events when a task arrives ------------------------------------------------
+
+    def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
+        self.net.grow(task.n_new, self.generator)
+        fit(self, task, data.with_memory(self.memory))
+        self.remember(task, data)
+        self.keep_teacher()
+
+    def remember(self, task: Task, data: TaskData) -> None:
+        """Choose exemplars with the network as it is, and average their features."""
+        features = partial(data.features, self.net)
+        self.memory.update(data.classes, features, data.generator)
+        self.means = class_means(self.memory, features, self.net.width) if len(self.memory) else None
+
+    def keep_teacher(self) -> None:
+        if self.spec.distils or (self.coordination is not None and self.coordination.needs_teacher):
+            self.teacher = self.net.frozen_copy()
+
+    # --- the decision -----------------------------------------------------------------------------
+
+    def readouts(self, x: Tensor) -> dict[str, Tensor]:
+        """Scores (n, K), the largest wins: of the head, and of the nearest class mean where there are exemplars."""
+        out = self.net(x)
+        scores = {"cnn": out.logits}
+        if self.means is not None:
+            scores["nme"] = nearest_mean(out.features, self.means)
+        return scores
+
+    # --- state --------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        parts: dict[str, Any] = {"memory": list(self.memory.classes)}
+        for name in self.persistent:
+            value = getattr(self, name)
+            parts[name] = {"plan": dict(value.plan), "weights": value.state_dict()} if isinstance(value, Net) else value
+        return parts
+
+    def load_state(self, state: dict[str, Any], device: torch.device) -> None:
+        """Take up a saved state; a network of the saved shape keeps its identity, so that optimisers stay valid."""
+        self.memory.classes = list(state["memory"])
+        for name in self.persistent:
+            value, live = state[name], getattr(self, name)
+            if isinstance(value, dict) and "plan" in value:
+                if not isinstance(live, Net) or live.plan != value["plan"]:
+                    live = build(value["plan"]).to(device)
+                    if name == "teacher":
+                        live = live.frozen_copy()
+                live.load_state_dict(value["weights"])
+                value = live
+            elif isinstance(value, Tensor):
+                value = value.to(device)
+            setattr(self, name, value)
+
+
+def nearest_mean(features: Tensor, means: Tensor) -> Tensor:
+    """Minus the squared distance of the unit-norm feature to each class mean, -inf where a class has none: (n, K)."""
+    distance = torch.cdist(F.normalize(features.float(), dim=1), means).square()
+    return -distance.nan_to_num(nan=torch.inf)

@@ -1,0 +1,153 @@
+"""What the command line knows of each method before torch is imported: its paper, its schedules, its own options.
+
+The formula of method `name` is in `methods/<name>.py`. Schedules are PyCIL's for CIFAR-100, batch 128, unless a line
+says otherwise.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, ValidationError
+
+from ..config import Amount, Options, Schedule, refusal
+from ..errors import Refused, unknown
+
+if TYPE_CHECKING:
+    from .base import Method
+
+Temperature = Annotated[float, Field(gt=0)]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A method's entry in the register."""
+
+    name: str
+    title: str
+    paper: str
+    first: Schedule
+    later: Schedule
+    second: Schedule | None = None  # BiC's bias, FOSTER's compression, PODNet's balanced tuning
+    options: type[Options] = Options
+    memory: Literal["exemplars", "none", "all"] = "exemplars"  # none: keeps nothing; all: keeps every image
+    distils: bool = False
+    expands: bool = False
+    readouts: tuple[str, ...] = ("cnn", "nme")
+    headline: str = "cnn"  # the read-out by which the method is judged
+
+
+def steps(epochs: int, *milestones: int, weight_decay: float, lr: float = 0.1) -> Schedule:
+    return Schedule(epochs=epochs, lr=lr, decay="steps", milestones=milestones, weight_decay=weight_decay)
+
+
+FIRST = steps(200, 60, 120, 170, weight_decay=5e-4)
+
+
+class LwFOptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of the distillation."""
+    kd_weight: Amount = 3.0
+    """Weight of the distillation."""
+
+
+class ICaRLOptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of the distillation."""
+    kd_weight: Amount = 1.0
+    """Weight of the distillation."""
+
+
+SPECS: dict[str, Spec] = {
+    spec.name: spec
+    for spec in [
+        Spec(
+            "finetune", "Finetune", "new images alone: the floor",
+            FIRST, steps(80, 40, 70, weight_decay=2e-4), memory="none",
+        ),
+        Spec(
+            "joint", "Joint", "all images seen so far: the ceiling",
+            FIRST, steps(70, 30, 50, weight_decay=2e-4), memory="all",
+        ),
+        Spec(
+            "replay", "Replay", "cross-entropy on new images and exemplars",
+            FIRST, steps(70, 30, 50, weight_decay=2e-4),
+        ),
+        Spec(
+            "lwf", "LwF", "Li and Hoiem, ECCV 2016",
+            steps(200, 60, 120, 160, weight_decay=5e-4), steps(250, 60, 120, 180, 220, weight_decay=2e-4),
+            options=LwFOptions, memory="none", distils=True,
+        ),
+        Spec(
+            "icarl", "iCaRL", "Rebuffi et al., CVPR 2017",
+            FIRST, steps(170, 80, 120, weight_decay=2e-4), options=ICaRLOptions, distils=True,
+        ),
+    ]
+}  # fmt: skip
+
+_CLASSES: dict[str, "type[Method]"] = {}
+
+
+def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
+    """Class decorator: this class is the method of that entry (or, by name, of an entry above)."""
+    entry = SPECS[spec] if isinstance(spec, str) else spec
+
+    def keep(cls: "type[Method]") -> "type[Method]":
+        known = _CLASSES.get(entry.name)
+        if known is not None and known.__qualname__ != cls.__qualname__:
+            raise ValueError(f"two methods are called {entry.name!r}")
+        SPECS[entry.name], _CLASSES[entry.name], cls.spec = entry, cls, entry
+        return cls
+
+    return keep
+
+
+def find(word: str) -> Spec:
+    """The entry of a method by name, or of the one that a Python file registers."""
+    if word.endswith(".py"):
+        return _from_file(Path(word))
+    if word not in SPECS:
+        raise unknown("method", word, SPECS)
+    return SPECS[word]
+
+
+def load(word: str) -> "type[Method]":
+    """The class of a method; this imports torch."""
+    name = find(word).name
+    if name not in _CLASSES:
+        importlib.import_module(f"jioc.methods.{name}")
+    return _CLASSES[name]
+
+
+def own_options(spec: Spec, values: dict[str, Any]) -> Options:
+    """The method's own options, checked."""
+    try:
+        return spec.options.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "extra_forbidden":
+            raise unknown(f"option of {spec.name}", str(first["loc"][0]), spec.options.model_fields) from None
+        raise refusal(error) from None
+
+
+def _from_file(path: Path) -> Spec:
+    if not path.is_file():
+        raise Refused(f"there is no method file {str(path)!r}")
+    before = dict(_CLASSES)
+    name = f"jioc_method_{path.stem}"
+    if name not in sys.modules:
+        module_spec = importlib.util.spec_from_file_location(name, path)
+        assert module_spec is not None and module_spec.loader is not None
+        module = importlib.util.module_from_spec(module_spec)
+        sys.modules[name] = module
+        module_spec.loader.exec_module(module)
+    else:
+        before = {}
+    added = [c for n, c in _CLASSES.items() if n not in before and c.__module__ == name]
+    if len(added) != 1:
+        raise Refused(f"{str(path)!r} registers {len(added)} methods; a method file registers one")
+    return added[0].spec

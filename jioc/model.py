@@ -1,0 +1,26 @@
+"""A trained network beside its run: model.safetensors (weights, class means) and model.json (all else it needs)."""
+
+import json
+from pathlib import Path
+
+from torch import Tensor
+
+from .checkpoint import pack
+from .data.dataset import Dataset
+from .nets.incremental import Net
+from .store import write
+
+FORMAT = 1
+
+
+def save(folder: Path, net: Net, means: Tensor | None, classes: list[str], dataset: Dataset) -> None:
+    about = {
+        "format": FORMAT,
+        "plan": net.plan,
+        "classes": classes[: net.plan["classes"]],
+        "image": list(dataset.train_x.shape[1:]),
+        "mean": dataset.mean,
+        "std": dataset.std,
+    }
+    write(folder / "model.safetensors", pack({"net": net.state_dict(), "means": means}))
+    write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())

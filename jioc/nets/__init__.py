@@ -1,0 +1,1 @@
+"""Networks that grow. `catalogue` names the backbones without importing torch."""

@@ -1,0 +1,29 @@
+"""The backbones by name: what the command line knows before torch is imported."""
+
+from dataclasses import dataclass
+
+from ..errors import unknown
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A residual network of basic blocks."""
+
+    widths: tuple[int, ...]  # channels of each stage
+    blocks: int  # per stage
+    shortcut: str  # A: subsample and pad with zero channels, no weights; B: 1x1 convolution
+    stem: str  # by default
+    about: str
+
+
+BACKBONES = {
+    "tiny": Shape((16, 32), 1, "A", "cifar", "two blocks for 8x8 images: tests and the demo"),
+    "resnet32": Shape((16, 32, 64), 5, "A", "cifar", "464 thousand weights, for 32x32 images"),
+    "resnet18": Shape((64, 128, 256, 512), 2, "B", "cifar", "11.2 million weights"),
+}
+
+
+def shape(name: str) -> Shape:
+    if name not in BACKBONES:
+        raise unknown("backbone", name, BACKBONES)
+    return BACKBONES[name]

@@ -1,0 +1,86 @@
+"""Residual networks of basic blocks: ResNet32 for small images, ResNet18, and a tiny one (He et al., CVPR 2016).
+
+Weights are drawn from a given generator: convolutions N(0, 2 / (k k out)), BN 1 and 0, no zero-init of the last BN.
+These are PyCIL's networks; the parameter counts in the tests are theirs.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from .catalogue import Shape
+
+
+class Block(nn.Module):
+    """conv - BN - ReLU - conv - BN, plus the shortcut, ReLU."""
+
+    def __init__(self, inside: int, outside: int, stride: int, shortcut: str, last_relu: bool = True):
+        super().__init__()
+        self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outside)
+        self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outside)
+        self.stride, self.added, self.last_relu = stride, outside - inside, last_relu
+        self.down: nn.Module | None = None
+        if shortcut == "B" and (stride > 1 or self.added):
+            self.down = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        if self.down is not None:
+            x = self.down(x)
+        elif self.added:
+            x = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.added))
+        y = y + x
+        return F.relu(y) if self.last_relu else y
+
+
+class ResNet(nn.Module):
+    """x (n, c, h, w) -> features (n, d) and, if asked, the stages' outputs. For cosine heads: B shortcuts, no last ReLU."""
+
+    def __init__(self, shape: Shape, stem: str, channels: int, cosine: bool = False):
+        super().__init__()
+        first = shape.widths[0]
+        if stem == "imagenet":
+            self.conv = nn.Conv2d(channels, first, 7, 2, 3, bias=False)
+        else:
+            self.conv = nn.Conv2d(channels, first, 3, 1, 1, bias=False)
+        self.bn = nn.BatchNorm2d(first)
+        self.pool = stem in ("imagenet", "cifar-pool")
+        self.stages = nn.ModuleList()
+        inside = first
+        for i, width in enumerate(shape.widths):
+            blocks = []
+            for j in range(shape.blocks):
+                last = i == len(shape.widths) - 1 and j == shape.blocks - 1
+                stride = 2 if i > 0 and j == 0 else 1
+                blocks.append(Block(inside, width, stride, "B" if cosine else shape.shortcut, not (cosine and last)))
+                inside = width
+            self.stages.append(nn.Sequential(*blocks))
+        self.width = inside
+
+    def forward(self, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
+        x = F.relu(self.bn(self.conv(x)))
+        if self.pool:
+            x = F.max_pool2d(x, 3, 2, 1)
+        maps = []
+        for stage in self.stages:
+            x = stage(x)
+            if keep_maps:
+                maps.append(x)
+        return x.mean((2, 3)), maps
+
+
+@torch.no_grad()
+def initialise(net: nn.Module, generator: torch.Generator) -> None:
+    """Draw every convolution and reset every BN, from the generator alone."""
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d):
+            fan_out = module.out_channels * math.prod(module.kernel_size)
+            module.weight.normal_(0, math.sqrt(2 / fan_out), generator=generator)
+        elif isinstance(module, nn.BatchNorm2d):
+            module.reset_running_stats()
+            module.weight.fill_(1)
+            module.bias.zero_()

@@ -1,0 +1,76 @@
+"""From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
+
+from .config import Config, Schedule
+from .data import catalogue as datasets
+from .errors import Refused
+from .methods.specs import Spec, find, own_options
+from .nets import catalogue as backbones
+
+
+def resolve(config: Config) -> Config:
+    spec = find(config.method)
+    entry = datasets.find(config.data)
+    options = own_options(spec, config.options)
+    backbone = config.backbone or entry.backbone
+    shape = backbones.shape(backbone)
+    if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
+        raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
+    if spec.memory == "exemplars":
+        _check_memory(config, entry.classes)
+    later = _schedule(config.later, spec.later)
+    ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
+    return config.model_copy(
+        update={
+            "options": options.model_dump(),
+            "backbone": backbone,
+            "stem": config.stem or shape.stem,
+            "later": later,
+            "first": _schedule(config.first, _scaled(spec.first, *ratios)),
+            "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),
+            "init_seed": config.seed if config.init_seed is None else config.init_seed,
+            "data_seed": config.seed if config.data_seed is None else config.data_seed,
+        }
+    )
+
+
+def _check_memory(config: Config, classes: int) -> None:
+    if config.memory_per_class is not None:
+        return
+    if config.memory == 0 and config.coordination.coordinate in ("oc", "jioc"):
+        raise Refused("--memory 0 keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
+    if 0 < config.memory < classes:
+        raise Refused(
+            f"--memory {config.memory} leaves no exemplar for each of {classes} classes; "
+            f"give at least {classes}, or 0 for none"
+        )
+
+
+def _ratio(given: float | None, usual: float | None) -> float:
+    return 1.0 if given is None or usual is None else given / usual
+
+
+def _scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
+    """A stage as long and as fast against the later tasks as it usually is."""
+    assert usual.epochs is not None and usual.lr is not None
+    length = max(1, round(usual.epochs * epochs))
+    return _with_length(usual, length).model_copy(update={"lr": usual.lr * lr})
+
+
+def _schedule(given: Schedule, usual: Schedule) -> Schedule:
+    """What was given, the rest as usual with milestones moved in proportion."""
+    usual = _with_length(usual, given.epochs or usual.epochs)
+    said = {name: value for name in Schedule.model_fields if (value := getattr(given, name)) is not None}
+    return usual.model_copy(update=said)
+
+
+def _with_length(usual: Schedule, epochs: int | None) -> Schedule:
+    assert usual.epochs is not None and epochs is not None
+    milestones = tuple(max(1, round(m * epochs / usual.epochs)) for m in usual.milestones or ())
+    return usual.model_copy(update={"epochs": epochs, "milestones": milestones or None})
+
+
+def total_epochs(config: Config, spec: Spec, task: int) -> int:
+    """Epochs that a task (0 for the first) trains, second stages included."""
+    if task == 0:
+        return config.first.epochs or 0
+    return (config.later.epochs or 0) + ((config.second.epochs or 0) if spec.second else 0)

@@ -1,0 +1,322 @@
+"""The page to read first: a run is a loop over tasks.
+
+import jioc
+result = jioc.run(method="icarl", data="digits", coordination={"coordinate": "jioc"})
+result["average"]["cnn"]
+"""
+
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from . import __version__, metrics, model
+from . import config as settings
+from .checkpoint import Journal, State
+from .config import Config
+from .coordination import JIOC
+from .data import scenario as scenarios
+from .data.augment import Augment
+from .data.dataset import Dataset, load
+from .data.loader import Images, TaskData
+from .data.scenario import Scenario
+from .engine import Engine
+from .errors import Refused
+from .memory import Memory
+from .methods import specs
+from .methods.base import Method
+from .nets.incremental import Net, build
+from .resolve import resolve
+from .store import Store
+from .types import Task
+
+Callback = Callable[[str, dict[str, Any]], None]
+"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"})."""
+
+Result = dict[str, Any]
+"""What result.json holds."""
+
+
+def run(
+    config: Config | None = None,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    callback: Callback | None = None,
+    stop: Callable[[], bool] | None = None,
+    **values: Any,
+) -> Result:
+    """One run, from a configuration or from its values.
+
+    With `out` it is kept there and can be resumed; without, nothing is written. `stop` is asked before every step; when
+    it says yes the run saves a checkpoint and raises `Interrupted`.
+    """
+    config = resolve(config or settings.make(**values))
+    dataset = load(config.data, config.data_dir)
+    store = None if out is None else Store(Path(out), config, resume)
+    try:
+        return Run(config, dataset, store, callback, stop).go()
+    finally:
+        if store is not None:
+            store.close()
+
+
+class Run:
+    """The parts of a run put together by name; the only place that knows them all."""
+
+    def __init__(
+        self,
+        config: Config,
+        dataset: Dataset,
+        store: Store | None = None,
+        callback: Callback | None = None,
+        stop: Callable[[], bool] | None = None,
+    ):
+        self.config, self.store = config, store
+        self.tell: Callback = callback or (lambda kind, what: None)
+        self.spec = specs.find(config.method)
+        self.device = pick_device(config.device)
+        self.precision = "fp32" if config.precision == "auto" else config.precision
+        repeat_exactly(config.deterministic)
+        self.environment, self.commit = environment(self.device, self.precision), commit()
+        self.scenario = scenarios.make(dataset, config)
+        self.train, self.test = images(dataset, self.scenario, self.device)
+        self.dataset = dataset
+
+        seeds = np.random.SeedSequence(config.data_seed).generate_state(2)
+        order, noise = (
+            torch.Generator().manual_seed(int(seeds[0])),
+            torch.Generator(self.device).manual_seed(int(seeds[1])),
+        )
+        weights = torch.Generator().manual_seed(int(config.init_seed or 0))
+        self.generators = {"order": order, "noise": noise, "weights": weights}
+        self.method = self._method(weights)
+        self.journal = Journal(store, config.checkpoint_every, self.snapshot, self.restore, stop)
+        self.engine = Engine(
+            train=self.train,
+            augment=dataset.augment if config.augment else Augment(),
+            schedules={"first": config.first, "later": config.later, "second": config.second},
+            momentum=config.momentum,
+            precision=self.precision,
+            order=order,
+            noise=noise,
+            journal=self.journal,
+            on_epoch=self._on_epoch,
+        )
+        self.rows: list[dict[str, Any]] = []
+        self.spent = 0.0  # seconds of the task at hand before the last resume
+        self.started = time.perf_counter()
+
+    def go(self) -> Result:
+        """Every task that is still to learn, in turn."""
+        resumed = self.journal.resume(lambda text: self.tell("note", {"text": text}))
+        self.tell(
+            "start",
+            {
+                "sizes": list(self.scenario.sizes),
+                "counts": self.scenario.counts,
+                "device": self.environment["device"],
+                "precision": self.precision,
+                "done": len(self.rows),
+            },
+        )
+        if not resumed:
+            self.journal.begin()
+        elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
+            self._keep(self.result())  # killed after the task's checkpoint, before its result
+        while len(self.rows) < len(self.scenario.sizes):
+            self.learn_next()
+            self.journal.begin()
+            self._keep(self.result())
+            self.tell("task", self.rows[-1])
+        return self.result()
+
+    def learn_next(self) -> None:
+        task, data = self.arrival(len(self.rows))
+        self.method.learn(task, data, self.engine.fit)
+        self.rows.append(self.judge(task))
+        self.engine.trained, self.engine.seconds, self.spent, self.started = 0, 0.0, 0.0, time.perf_counter()
+
+    def arrival(self, t: int) -> tuple[Task, TaskData]:
+        """The t-th task and its images."""
+        first = sum(self.scenario.sizes[:t])
+        classes = [torch.from_numpy(index) for index in self.scenario.train[first : first + self.scenario.sizes[t]]]
+        task = Task(t, self.scenario.sizes[: t + 1], sum(map(len, classes)), len(self.method.memory))
+        return task, TaskData(classes, self.config.batch_size, self.features, self.generators["order"])
+
+    @torch.no_grad()
+    def features(self, net: Net, index: Tensor) -> Tensor:
+        """Unit-norm features of training images under the test transform, fp32: (n, d)."""
+        net.eval()
+        parts = [
+            net(self.train.plain(part)).features.float() for part in index.to(self.device).split(EVALUATED_AT_ONCE)
+        ]
+        return F.normalize(torch.cat(parts), dim=1)
+
+    @torch.no_grad()
+    def judge(self, task: Task) -> dict[str, Any]:
+        """The row of result.json for a task just learnt: every read-out on the test images of all classes seen."""
+        self.method.net.eval()
+        index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
+        ranked: dict[str, list[Tensor]] = {}
+        for part in index.split(EVALUATED_AT_ONCE):
+            for name, scores in self.method.readouts(self.test.plain(part)).items():
+                ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
+        y = self.test.labels[index]
+        judged = {name: metrics.judge(torch.cat(parts), y, task.sizes) for name, parts in ranked.items()}
+        if "nme" not in judged and self.spec.memory == "exemplars":
+            self.tell("note", {"text": "no exemplar is kept, so there is no nearest-mean read-out"})
+        return {
+            "task": task.index + 1,
+            "classes": [task.n_old, task.n_seen],
+            "memory": len(self.method.memory),
+            "seconds": self.spent + time.perf_counter() - self.started,
+            "images_per_second": self.engine.trained / max(self.engine.seconds, 1e-9),
+            "cnn": judged.pop("cnn"),
+            "nme": judged.pop("nme", None),
+            "readouts": judged,
+        }
+
+    def result(self) -> Result:
+        return {
+            "format": 1,
+            "jioc": __version__,
+            "commit": self.commit,
+            "config": settings.plain(self.config),
+            "environment": self.environment,
+            "headline": self.spec.headline,
+            "classes": self.scenario.classes,
+            "counts": self.scenario.counts,
+            "tasks": self.rows,
+            **metrics.summary(self.rows, list(self.spec.readouts)),
+            "complete": len(self.rows) == len(self.scenario.sizes),
+        }
+
+    # --- what a resumed run needs ---
+
+    def snapshot(self) -> State:
+        return {
+            "method": self.method.state(),
+            "generators": {name: g.get_state() for name, g in self.generators.items()},
+            "rows": self.rows,
+            "log": self.store.log_size if self.store else 0,
+            "trained": self.engine.trained,
+            "fit_seconds": self.engine.seconds,
+            "seconds": self.spent + time.perf_counter() - self.started,
+        }
+
+    def restore(self, state: State) -> None:
+        self.method.load_state(state["method"], self.device)
+        for name, g in self.generators.items():
+            g.set_state(state["generators"][name])
+        self.rows = state["rows"]
+        if self.store:
+            self.store.cut_log(state["log"])
+        self.engine.trained, self.engine.seconds = state["trained"], state["fit_seconds"]
+        self.spent, self.started = state["seconds"], time.perf_counter()
+
+    # --- parts ---
+
+    def _method(self, generator: torch.Generator) -> Method:
+        c = self.config
+        cls = specs.load(c.method)
+        plain = {
+            "backbone": c.backbone,
+            "stem": c.stem,
+            "channels": self.dataset.channels,
+            "cosine": False,
+            "maps": False,
+            "head": "linear",
+            "classes": 0,
+        }
+        total, per_class = (None, None) if self.spec.memory == "all" else (c.memory, c.memory_per_class)
+        if self.spec.memory == "none":
+            total, per_class = 0, None
+        return cls(
+            net=build(cls.plan(plain), generator).to(self.device),
+            memory=Memory(total, per_class, c.select),
+            options=specs.own_options(self.spec, c.options),
+            coordination=None if c.coordination.coordinate == "none" else JIOC(**c.coordination.model_dump()),
+            generator=generator,
+        )
+
+    def _on_epoch(self, line: dict[str, Any]) -> None:
+        if self.store is not None:
+            self.store.log(line)
+        self.tell("epoch", line)
+
+    def _keep(self, result: Result) -> None:
+        if self.store is None:
+            return
+        self.store.result(result)
+        model.save(self.store.folder, self.method.net, self.method.means, self.scenario.classes, self.dataset)
+
+
+EVALUATED_AT_ONCE = 1000  # images
+
+
+def images(dataset: Dataset, scenario: Scenario, device: torch.device) -> tuple[Images, Images]:
+    """Training images, and those that the run is judged by, labelled in the order of learning."""
+
+    def labelled(y: np.ndarray, classes: list[np.ndarray]) -> np.ndarray:
+        labels = np.full(len(y), -1, np.int64)
+        for c, index in enumerate(classes):
+            labels[index] = c
+        return labels
+
+    train = Images(dataset.train_x, labelled(dataset.train_y, scenario.train), dataset.mean, dataset.std, device)
+    if scenario.held_out:
+        return train, Images(
+            dataset.train_x, labelled(dataset.train_y, scenario.test), dataset.mean, dataset.std, device
+        )
+    return train, Images(dataset.test_x, labelled(dataset.test_y, scenario.test), dataset.mean, dataset.std, device)
+
+
+def pick_device(word: str) -> torch.device:
+    if word == "auto":
+        word = "cuda" if torch.cuda.is_available() else "cpu"
+    if word.startswith("cuda"):
+        if not torch.cuda.is_available():
+            raise Refused(f"--device {word}: torch finds no CUDA device here")
+        if torch.device(word).index is not None and torch.device(word).index >= torch.cuda.device_count():
+            raise Refused(f"--device {word}: there are {torch.cuda.device_count()} CUDA devices here")
+    return torch.device(word)
+
+
+def repeat_exactly(yes: bool) -> None:
+    torch.backends.cudnn.deterministic = yes
+    torch.backends.cudnn.benchmark = not yes
+
+
+def environment(device: torch.device, precision: str) -> dict[str, Any]:
+    return {
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
+        "threads": torch.get_num_threads(),
+        "precision": precision,
+    }
+
+
+def commit() -> str | None:
+    """The commit of the source this runs from, with + where it was changed; None outside a checkout."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    try:
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+" if git("status", "--porcelain", "--untracked-files=no", ".") else ""
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,121 @@
+"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, model.safetensors + model.json. No torch here.
+
+Every file is written to a temporary name, flushed and renamed: a reader sees the old one or the new one, whole.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from . import config as settings
+from .config import Config
+from .errors import Refused
+
+
+def write(path: Path, content: bytes) -> None:
+    """The content under that name, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class Store:
+    """The folder of one run, held by one process."""
+
+    def __init__(self, folder: Path, config: Config, resume: bool):
+        self.folder = folder
+        self.checkpoints = folder / "checkpoint"
+        try:
+            self._open(config, resume)
+        except OSError as error:
+            raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
+
+    def _open(self, config: Config, resume: bool) -> None:
+        kept = self.folder / "config.yaml"
+        if kept.exists():
+            if not resume:
+                raise Refused(f"{str(self.folder)!r} holds a run; go on with --resume, or choose another --out")
+            self._must_be_the_same(config)
+        elif self.folder.exists() and any(self.folder.iterdir()):
+            raise Refused(f"{str(self.folder)!r} holds other files; choose another --out")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = self._locked()
+        self.checkpoints.mkdir(exist_ok=True)
+        for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
+            shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
+        if not kept.exists():
+            write(kept, yaml.safe_dump(settings.plain(config), sort_keys=False).encode())
+        self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
+
+    def _must_be_the_same(self, config: Config) -> None:
+        before = settings.plain(settings.make(**settings.read(self.folder / "config.yaml")))
+        differs = [n for n in settings.differences(before, settings.plain(config)) if n not in settings.MACHINE]
+        if differs:
+            raise Refused(f"{str(self.folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
+
+    def _locked(self) -> IO[bytes]:
+        lock = open(self.folder / ".lock", "ab")  # noqa: SIM115
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise Refused(f"another process is writing to {str(self.folder)!r}") from None
+        return lock
+
+    def close(self) -> None:
+        self._log.close()
+        self._lock.close()
+
+    def result(self, result: dict[str, Any]) -> None:
+        write(self.folder / "result.json", (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+
+    def has_result(self, tasks: int) -> bool:
+        """Whether result.json is whole and speaks of that many tasks."""
+        try:
+            return len(json.loads((self.folder / "result.json").read_bytes())["tasks"]) == tasks
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def log(self, line: dict[str, Any]) -> None:
+        self._log.write((json.dumps(line) + "\n").encode())
+        self._log.flush()
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log: what a checkpoint notes, and a resumed run cuts it back to."""
+        return self._log.seek(0, os.SEEK_END)
+
+    def cut_log(self, size: int) -> None:
+        self._log.truncate(min(size, self.log_size))
+
+
+def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every result.json at or below the places, in order of path."""
+    for place in places:
+        if not place.exists():
+            raise Refused(f"there is no run at {str(place)!r}")
+        for path in [place] if place.is_file() else sorted(place.rglob("result.json")):
+            try:
+                yield path, json.loads(path.read_bytes())
+            except ValueError:
+                raise Refused(f"{str(path)!r} is not a whole result") from None

@@ -1,0 +1,63 @@
+"""The nouns that every layer shares. n images, K classes seen, d features."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+Terms = dict[str, Tensor]
+"""A loss by parts: a name, and one number per image (n,). `cls` classifies, `kd` distils, `quiet` suppresses."""
+
+Weights = Mapping[str, float | Tensor]
+"""What each term's mean is multiplied by in the total; 1 where nothing is said."""
+
+
+@dataclass
+class Batch:
+    x: Tensor  # (n, c, h, w), normalised
+    y: Tensor  # (n,), labels in the order in which classes are learnt
+    old: Tensor  # (n,), whether the image is of an old class
+
+
+@dataclass
+class Output:
+    logits: Tensor  # (n, K)
+    features: Tensor  # (n, d)
+    maps: list[Tensor] = field(default_factory=list)  # the stages' outputs, where the plan asks for them
+    extra: dict[str, Tensor] = field(default_factory=dict)  # of auxiliary heads, by name
+
+
+@dataclass(frozen=True)
+class Task:
+    """The task at hand: which classes are old and new, and how many images of each there are to train on."""
+
+    index: int  # 0 for the first
+    sizes: tuple[int, ...]  # classes of every task up to this one
+    new_images: int
+    old_images: int  # exemplars held when the task arrives
+
+    @property
+    def n_old(self) -> int:
+        return sum(self.sizes[:-1])
+
+    @property
+    def n_new(self) -> int:
+        return self.sizes[-1]
+
+    @property
+    def n_seen(self) -> int:
+        return sum(self.sizes)
+
+    @property
+    def slices(self) -> list[slice]:
+        """The classes of each task so far, this one last."""
+        ends = [sum(self.sizes[: i + 1]) for i in range(len(self.sizes))]
+        return [slice(end - size, end) for end, size in zip(ends, self.sizes, strict=True)]
+
+    @property
+    def past(self) -> list[slice]:
+        return self.slices[:-1]
+
+    @property
+    def new(self) -> slice:
+        return self.slices[-1]

@@ -163,7 +163,52 @@ def data(words: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"demo": demo, "run": run, "list": list_, "data": data}
+def table_(words: list[str]) -> int:
+    """mean ± std over seeds: jioc table RUNS... [--paper] [--format text|markdown|latex]"""
+    from .console import table
+    from .report import runs, tables
+
+    parser = Parser(
+        "jioc table", description="The runs at or below the given places, those that differ in seeds as one row."
+    )
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
+    parser.add_argument("--paper", action="store_true", help="beside the paper's figures where the setting matches")
+    parser.add_argument("--format", default="text", help="text, markdown or latex (text)")
+    found = parser.parse(words)
+    if found.format not in tables.FORMATS:
+        raise unknown("value of --format", found.format, tables.FORMATS)
+    sheet = tables.summarise(runs.group(runs.read(found.runs)), found.paper)
+    if found.format == "text":
+        table(sheet.heads, sheet.rows, sheet.title or None)
+        print("\n".join(sheet.notes))
+    else:
+        print(tables.render(sheet, found.format))
+    return 0
+
+
+def report(words: list[str]) -> int:
+    """one self-contained page of many runs: jioc report RUNS... [-o report.html] [--figures DIR]"""
+    from .report import page, runs
+
+    parser = Parser(
+        "jioc report", description="One page with tables, curves, matrices and diagnostics, from result.json alone."
+    )
+    parser.add_argument("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
+    parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), help="the page (report.html)")
+    parser.add_argument(
+        "--figures", type=Path, metavar="DIR", help="also write figures for a paper there: PDF, SVG, PNG"
+    )
+    found = parser.parse(words)
+    groups = runs.group(runs.read(found.runs))
+    try:
+        page.save(groups, found.out)
+    except OSError as error:
+        raise Failed(f"{str(found.out)!r} cannot be written: {error.strerror}") from None
+    print(f"{sum(len(g.runs) for g in groups)} runs of {len(groups)} settings in {found.out}")
+    return 0
+
+
+COMMANDS = {"demo": demo, "run": run, "table": table_, "report": report, "list": list_, "data": data}
 
 
 def usage() -> str:

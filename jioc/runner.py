@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import __version__, metrics, model
+from . import __version__, diagnostics, metrics, model
 from . import config as settings
 from .checkpoint import Journal, State
 from .config import Config
@@ -140,8 +140,10 @@ class Run:
 
     def learn_next(self) -> None:
         task, data = self.arrival(len(self.rows))
+        before = self.scores_of_new(task)
+        held = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
         self.method.learn(task, data, self.engine.fit)
-        self.rows.append(self.judge(task))
+        self.rows.append(self.judge(task, before, [*held, *map(len, data.classes)]))
         self.engine.trained, self.engine.seconds, self.spent, self.started = 0, 0.0, 0.0, time.perf_counter()
 
     def arrival(self, t: int) -> tuple[Task, TaskData]:
@@ -161,18 +163,37 @@ class Run:
         return F.normalize(torch.cat(parts), dim=1)
 
     @torch.no_grad()
-    def judge(self, task: Task) -> dict[str, Any]:
-        """The row of result.json for a task just learnt: every read-out on the test images of all classes seen."""
+    def scores_of_new(self, task: Task) -> Tensor | None:
+        """What the network as it is says of the test images of classes it is about to learn: (m, K_old)."""
+        if task.n_old == 0:
+            return None
+        self.method.net.eval()
+        index = torch.from_numpy(np.concatenate(self.scenario.test[task.new])).to(self.device)
+        return torch.cat(
+            [self.method.readouts(self.test.plain(part))["cnn"] for part in index.split(EVALUATED_AT_ONCE)]
+        )
+
+    @torch.no_grad()
+    def judge(self, task: Task, before: Tensor | None, trained_on: list[int]) -> dict[str, Any]:
+        """The row of result.json for a task just learnt: every read-out on the test images of all classes seen.
+
+        `before` and `trained_on` are what the diagnostics compare with.
+        """
         self.method.net.eval()
         index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
         ranked: dict[str, list[Tensor]] = {}
+        logits: list[Tensor] = []
         for part in index.split(EVALUATED_AT_ONCE):
-            for name, scores in self.method.readouts(self.test.plain(part)).items():
+            scored = self.method.readouts(self.test.plain(part))
+            logits.append(scored["cnn"])
+            for name, scores in scored.items():
                 ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
         y = self.test.labels[index]
         judged = {name: metrics.judge(torch.cat(parts), y, task.sizes) for name, parts in ranked.items()}
         if "nme" not in judged and self.spec.memory == "exemplars":
             self.tell("note", {"text": "no exemplar is kept, so there is no nearest-mean read-out"})
+        diagnosed = diagnostics.diagnose(torch.cat(logits), y, task, before, self.method.head_weight(), trained_on)
+        thirds = diagnostics.thirds(judged["cnn"]["per_class"], self.scenario.counts[: task.n_seen])
         return {
             "task": task.index + 1,
             "classes": [task.n_old, task.n_seen],
@@ -182,6 +203,7 @@ class Run:
             "cnn": judged.pop("cnn"),
             "nme": judged.pop("nme", None),
             "readouts": judged,
+            "diagnostics": diagnosed | thirds,
         }
 
     def result(self) -> Result:

@@ -91,6 +91,11 @@ class Method:
             scores["nme"] = nearest_mean(out.features, self.means)
         return scores
 
+    def head_weight(self) -> Tensor | None:
+        """The classifier's rows, (K, d) or (K, proxies, d), whose norms the diagnostics compare; None: it has none."""
+        weight = getattr(getattr(self.net, "head", None), "weight", None)
+        return weight if isinstance(weight, Tensor) else None
+
     # --- state --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:

@@ -1,0 +1,117 @@
+"""What the paper claims happens inside a network, measured after every task on the test images of all classes seen.
+
+p is the softmax of the `cnn` read-out over the classes seen; K classes, n test images. A figure that has no meaning yet
+(old classes in the first task) is None.
+
+    old_mass_on_new     mean p(new classes) of the images of old classes              bias between tasks
+    new_mass_on_old     mean p(old classes) of the images of new classes              interference
+    drift_on_old        mean over the images of new classes of the sum over past tasks of KL(before || now) on that
+                        task's logits at T = 2, in nats; before: the scores when the task arrived    interference
+    weight_norms        |w_c| of the head, None where the head has no rows of weights
+    mean_logits         mean of z_c over all n images
+    trained_on          images of the class that the task trained on: all of a new class, an old one's exemplars
+    delta_by_class      mean of 1 - p_y over the images of the class                  bias within tasks
+    calibration_error   sum over 15 bins of confidence of (share) |accuracy - confidence|, in percent
+    confusion           images of class r taken for class c, see `confusion`
+    many, medium, few   accuracy of the thirds of the classes with the most, the middle and the fewest training images
+
+`delta_by_class` uses test images: they cost nothing here, and on exemplars that a network knows by heart delta is near
+zero however little the class was learnt.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .coordination import heads
+from .losses import distill
+from .types import Task
+
+TEMPERATURE = 2.0  # of the drift
+BINS = 15  # of the calibration error
+DENSE = 20  # classes up to which the confusion matrix is written in full
+
+
+@torch.no_grad()
+def diagnose(
+    logits: Tensor, y: Tensor, task: Task, before: Tensor | None, weight: Tensor | None, trained_on: Sequence[int]
+) -> dict[str, Any]:
+    """The figures above but the thirds; `before`: the scores (m, K_old) of the new classes' images as the task came."""
+    logits = logits.float()
+    p = logits.softmax(1)
+    confidence, predicted = p.max(1)
+    old = y < task.n_old
+    on_new = p[:, task.new].sum(1)
+    right = predicted == y
+    return {
+        "old_mass_on_new": mean(on_new[old]),
+        "new_mass_on_old": mean(1 - on_new[~old]) if task.n_old else None,
+        "drift_on_old": None if before is None else mean(drift(logits[~old], before.float(), task)),
+        "weight_norms": None if weight is None else weight_norms(weight),
+        "mean_logits": logits.mean(0).tolist(),
+        "trained_on": list(trained_on),
+        "delta_by_class": mean_by_class(1 - p.gather(1, y[:, None]).squeeze(1), y, task.n_seen),
+        "calibration_error": calibration_error(confidence, right),
+        "confusion": confusion(y, predicted, task.n_seen),
+    }
+
+
+def drift(now: Tensor, before: Tensor, task: Task) -> Tensor:
+    """Sum over past tasks of KL(before || now) on that task's logits: (m,). A task of one class joins its neighbour."""
+    parts = [distill(now[:, s], before[:, s], TEMPERATURE) for s in heads(task.past)]
+    return torch.stack(parts).sum(0)
+
+
+def weight_norms(weight: Tensor) -> list[float]:
+    """Of the rows (K, d); of several proxies a class (K, r, d), the mean of their norms."""
+    norms = weight.float().norm(dim=-1)
+    return (norms.mean(1) if norms.dim() == 2 else norms).tolist()
+
+
+def mean(values: Tensor) -> float | None:
+    return values.double().mean().item() if len(values) else None
+
+
+def mean_by_class(values: Tensor, y: Tensor, classes: int) -> list[float | None]:
+    sums = torch.zeros(classes, dtype=torch.double, device=y.device).index_add(0, y, values.double())
+    counts = torch.bincount(y, minlength=classes)
+    return [s / n if n else None for s, n in zip(sums.tolist(), counts.tolist(), strict=True)]
+
+
+def calibration_error(confidence: Tensor, right: Tensor) -> float:
+    """Expected calibration error over bins of equal width, (0, 1/15], (1/15, 2/15], ..."""
+    if not len(right):
+        return 0.0
+    bins = (confidence.double() * BINS).ceil().long().clamp(1, BINS) - 1
+    gap = (right.double() - confidence.double()).cpu()
+    sums = torch.zeros(BINS, dtype=torch.double).index_add(0, bins.cpu(), gap)
+    return 100 * sums.abs().sum().item() / len(right)
+
+
+def confusion(y: Tensor, predicted: Tensor, classes: int) -> list[Any]:
+    """A row for each true class: its counts; beyond 20 classes a line of its "class:count", those above zero."""
+    counts = torch.bincount(y * classes + predicted, minlength=classes * classes).view(classes, classes).tolist()
+    if classes <= DENSE:
+        return counts
+    return [" ".join(f"{c}:{n}" for c, n in enumerate(row) if n) for row in counts]
+
+
+def thirds(per_class: Sequence[float | None], counts: Sequence[int]) -> dict[str, float | None]:
+    """Mean accuracy of the many-, medium- and few-shot classes, a third of the classes each by training images.
+
+    By rank, since the usual bounds of 100 and 20 images fit no tail but ImageNet-LT's. Classes of equal count go by the
+    order of learning; what three does not divide goes to the many and then the medium. Empty under equal counts.
+    """
+    if len(counts) < 3 or min(counts) == max(counts):
+        return {}
+    ranked = sorted(range(len(counts)), key=lambda c: -counts[c])
+    size, more = divmod(len(ranked), 3)
+    ends = [size + (more > 0), 2 * size + more, len(ranked)]
+    parts = {"many": ranked[: ends[0]], "medium": ranked[ends[0] : ends[1]], "few": ranked[ends[1] :]}
+    figures: dict[str, float | None] = {}
+    for name, part in parts.items():
+        known = [a for c in part if (a := per_class[c]) is not None]
+        figures[name] = sum(known) / len(known) if known else None
+    return figures

@@ -1,0 +1,1 @@
+"""Tables, pages and figures from result.json files alone: no torch, no weights."""

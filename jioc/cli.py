@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import __version__
+from . import __version__, sinks
 from . import config as settings
 from .data import catalogue as datasets
 from .errors import Failed, Interrupted, Refused, unknown
@@ -38,12 +38,13 @@ def run(words: list[str]) -> int:
     files.add_argument(
         "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
     )
+    files.add_argument("--log", default="", metavar="SINKS", help="also log to tensorboard, wandb (offline) or mlflow")
     files.add_argument(
         "--dry-run", action="store_true", help="print tasks, counts, memory and the estimated time, and stop"
     )
     found = parser.parse(words)
     own = vars(found)
-    out, resume, dry = own.pop("out"), own.pop("resume"), own.pop("dry_run")
+    out, resume, dry, log = own.pop("out"), own.pop("resume"), own.pop("dry_run"), sinks.names(own.pop("log"))
     own.pop("config")
     own["method"] = str(named)
     config = resolve(settings.make(**_merged(from_file, said(found, spec))))
@@ -60,8 +61,13 @@ def run(words: list[str]) -> int:
     from .console import Console
     from .runner import run as run_it
 
-    with Console(config, folder) as console, signals() as stop:
-        result = run_it(config, out=folder, resume=resume, callback=console, stop=stop)
+    with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals() as stop:
+
+        def tell(kind: str, what: dict[str, Any]) -> None:
+            console(kind, what)
+            live(kind, what)
+
+        result = run_it(config, out=folder, resume=resume, callback=tell, stop=stop)
         console.finish(result)
     return 0
 
@@ -205,6 +211,10 @@ def report(words: list[str]) -> int:
     except OSError as error:
         raise Failed(f"{str(found.out)!r} cannot be written: {error.strerror}") from None
     print(f"{sum(len(g.runs) for g in groups)} runs of {len(groups)} settings in {found.out}")
+    if found.figures is not None:
+        from .report import figures
+
+        print(f"{len(figures.save(groups, found.figures))} files in {found.figures}")
     return 0
 
 

@@ -2,10 +2,15 @@
 // Draws the report from the JSON above. All text enters the page through textContent, so no name can be markup.
 
 const D = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8f98"]; // Okabe and Ito, grey for black
+const COLOURS = { // Okabe and Ito's, grey for their black; lighter on a dark ground
+  light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7d838c"],
+  dark: ["#4ca6e8", "#f58442", "#2fc594", "#e6a5cb", "#f2b93f", "#8fd3f7", "#aab1bb"],
+};
+const MANY = COLOURS.light.length;
 const DASHES = ["", "7 4", "2 4", "10 3 2 3"];
 const PANELS = 12; // matrices and class charts drawn at once
 const hidden = new Set();
+const jobs = []; // charts yet to be drawn: a panel knows its width once all its neighbours are there
 let focus = null; // {g, r}: a group, and one run of it or null
 
 // --- elements ---------------------------------------------------------------------------------------------------------
@@ -24,8 +29,8 @@ const el = (tag, attributes, ...children) => make(document.createElement(tag), a
 const sv = (tag, attributes, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
 const $ = (id) => document.getElementById(id);
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const colour = (g) => COLOURS[g % COLOURS.length];
-const dash = (g) => DASHES[Math.floor(g / COLOURS.length) % DASHES.length];
+const colour = (g) => COLOURS[document.documentElement.dataset.theme][g % MANY];
+const dash = (g) => DASHES[Math.floor(g / MANY) % DASHES.length];
 
 function swatch(g) {
   return sv("svg", { class: "swatch", viewBox: "0 0 18 10", "aria-hidden": "true" },
@@ -146,10 +151,10 @@ function pointer(root, hit, width, height, move) {
   hit.addEventListener("pointerleave", untip);
 }
 
-function lines(host, { pick, xs, xLabel, yLabel, y, form, head, name, paper, label }) {
+function drawLines(host, { pick, xs, xLabel, yLabel, y, form, head, name, paper, label }) {
   const width = Math.max(240, host.clientWidth || 320), height = Math.round(Math.min(300, Math.max(210, width * 0.68)));
   const series = shownGroups().map((g) => ({ g, points: columns(g, pick, xs) })).filter((s) => s.points.length);
-  if (!series.length) return host.append(el("p", { class: "hint" }, "nothing to show yet"));
+  if (!series.length) return host.append(el("p", { class: "hint" }, "Nothing to show yet."));
   const at = [...new Set(series.flatMap((s) => s.points.map((p) => p.x)))].sort((a, b) => a - b);
   const span = at.length > 1 ? [at[0], at[at.length - 1]] : [at[0] - 1, at[0] + 1];
   const { root, X, Y, right, bottom } = canvas(width, height, { x: span, y, xLabel, yLabel, xTicks: few(at, width < 330 ? 5 : 10), yTicks: ticks(y[0], y[1], 5), xText: whole, label });
@@ -189,10 +194,10 @@ const clip = (v, [low, high]) => Math.max(low, Math.min(high, v));
 
 const boundaries = (seen, upTo) => seen.filter((end) => end <= upTo).map((end, t, all) => [t ? all[t - 1] : 0, end]);
 function stripes(root, seen, count, X, bottom) {
-  boundaries(seen, count).forEach(([a, b], t) => { if (t % 2) root.append(sv("rect", { class: "stripe", x: X(a - 0.5), y: PAD.top, width: X(b - 0.5) - X(a - 0.5), height: bottom - PAD.top })); });
+  boundaries(seen, count).forEach(([a, b], t) => { if (t % 2) root.prepend(sv("rect", { class: "stripe", x: X(a - 0.5), y: PAD.top, width: X(b - 0.5) - X(a - 0.5), height: bottom - PAD.top })); });
 }
 
-function dots(host, g, { of, y, yLabel, form, label }) {
+function drawDots(host, g, { of, y, yLabel, form, label }) {
   // A dot for each class in the order of learning; the classes of the last task are filled.
   const width = Math.max(240, host.clientWidth || 320), height = 210, n = of.values.length, fresh = of.seen[of.seen.length - 2] || 0;
   const at = of.values.map((_, c) => c);
@@ -214,7 +219,7 @@ function classNote(of, c) {
   return `class ${c + 1}, task ${task}` + (counts ? `, ${whole(counts[c])} training images` : "");
 }
 
-function scatter(host, g, { x, of, xDomain, y, xLabel, yLabel, form, label }) {
+function drawScatter(host, g, { x, of, xDomain, y, xLabel, yLabel, form, label }) {
   const width = Math.max(240, host.clientWidth || 320), height = 230, fresh = of.seen[of.seen.length - 2] || 0;
   const log = xDomain[0] > 0 && xDomain[1] / xDomain[0] > 8, f = log ? Math.log10 : (v) => v;
   const marks = log ? decades(xDomain) : ticks(xDomain[0], xDomain[1], 5);
@@ -240,11 +245,11 @@ function decades([low, high]) {
   return out;
 }
 
-function bars(host, { values, names, seen, xLabel, yLabel, label }) {
+function drawBars(host, { values, names, seen, xLabel, yLabel, label }) {
   const width = Math.max(240, host.clientWidth || 320), height = 220, n = values.length, y = domain(values, { from: 0 });
   const { root, X, Y, right, bottom } = canvas(width, height, { x: [-0.5, n - 0.5], y, xLabel, yLabel, xTicks: few(values.map((_, c) => c), 10), yTicks: ticks(y[0], y[1], 4), xText: (c) => whole(c + 1), label });
   stripes(root, seen, n, X, bottom);
-  const group = sv("g", { style: `color:${COLOURS[0]}` });
+  const group = sv("g", { style: `color:${colour(0)}` });
   const thick = Math.max(0.6, (right - PAD.left) / n * 0.72);
   values.forEach((v, c) => group.append(sv("rect", { class: "bar", x: X(c) - thick / 2, width: thick, y: Y(v), height: bottom - Y(v) })));
   const hit = sv("rect", { class: "hit", x: PAD.left, y: 0, width: right - PAD.left, height: bottom });
@@ -264,7 +269,7 @@ function heatColour(t) { // 0 to 1
   const [a, b, c] = ["--heat0", "--heat1", "--heat2"].map(css);
   return t < 0.5 ? mix(a, b, 2 * t) : mix(b, c, 2 * t - 1);
 }
-function heat(host, { rows, cols, value, text, told, xLabel, yLabel, label, seen }) {
+function drawHeat(host, { rows, cols, value, text, told, xLabel, yLabel, label, seen }) {
   // value(r, c) from 0 to 1, or null for an empty cell. One pixel a cell, scaled up.
   const width = Math.max(220, Math.min(host.clientWidth || 300, 460)), left = 46, top = 6, foot = 42;
   const side = (width - left - 8) / cols, tall = Math.min(side, (width - left - 8) / rows), height = top + tall * rows + foot;
@@ -304,6 +309,9 @@ function heat(host, { rows, cols, value, text, told, xLabel, yLabel, label, seen
 }
 const readable = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) > 140 ? "#14171b" : "#ffffff";
 
+const soon = (chart) => (...what) => { jobs.push(() => chart(...what)); };
+const lines = soon(drawLines), dots = soon(drawDots), scatter = soon(drawScatter), bars = soon(drawBars), heat = soon(drawHeat);
+
 // --- sections ---------------------------------------------------------------------------------------------------------
 
 function section(id, name, say) {
@@ -327,13 +335,12 @@ function groupPanel(panels, g) {
   panels.append(node);
   return node;
 }
-function table(heads, rows, caption) {
+function table(heads, rows, slim) {
   const words = new Set(heads.map((h, i) => h.words ? i : -1));
   const cell = (content, i) => el("td", { class: words.has(i) ? "words" : null, dir: words.has(i) ? "auto" : null }, content);
-  return el("div", { class: "scroll" }, el("table", {},
+  return el("div", { class: "scroll" }, el("table", { class: slim ? "slim" : null },
     el("thead", {}, el("tr", {}, heads.map((h) => el("th", { class: h.words ? "words" : null, scope: "col" }, h.text)))),
-    el("tbody", {}, rows.map((row) => el("tr", { "data-g": row.g, "data-r": row.r, onclick: row.g === undefined ? null : () => toggle(row.g, known(row.r) ? row.r : null) }, row.cells.map(cell)))),
-    caption ? el("caption", {}, caption) : null));
+    el("tbody", {}, rows.map((row) => el("tr", { "data-g": row.g, "data-r": row.r, onclick: row.g === undefined ? null : () => toggle(row.g, known(row.r) ? row.r : null) }, row.cells.map(cell))))));
 }
 const spread = (values, form) => !values.length ? "–" : values.length < 2 ? form(values[0]) : [form(mean(values)), el("span", { class: "pm" }, ` ± ${percent(std(values))}`)];
 const later = (shown, groups) => groups.length > shown.length ? ` The first ${shown.length} of ${groups.length} are drawn; the filter chooses others.` : "";
@@ -351,7 +358,7 @@ function summary() {
   const rows = groups.map((g) => {
     const group = D.groups[g], runs = shownRuns(g), done = runs.filter(({ run }) => run.complete);
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
-    const cells = [[swatch(g), el("bdi", {}, group.label)]];
+    const cells = [[swatch(g), el("bdi", {}, scenes.size > 1 ? group.name : group.label)]];
     if (scenes.size > 1) cells.push(group.scene);
     cells.push(done.length ? String(done.length) : `unfinished, ${runs[0].run.seen.length} tasks`);
     for (const n of names) for (const kind of ["average", "last", "forgetting"]) cells.push(spread(values(n, kind), percent));
@@ -367,7 +374,7 @@ function summary() {
   if (theirs) caption += " Paper: Wang et al., IJCAI 2024, the same data, backbone, memory and tasks.";
   const open = D.runs.filter((run, r) => !run.complete && !hidden.has(r)).length;
   if (open) caption += ` ${open} unfinished ${open === 1 ? "run is" : "runs are"} drawn below as far as they have come and not averaged here.`;
-  node.append(table(heads, rows, caption));
+  node.append(table(heads, rows), el("p", { class: "hint" }, caption));
 }
 function gains(g, readout) {
   const base = D.groups[g].base;
@@ -418,7 +425,7 @@ function confusions() {
   const groups = shownGroups().filter((g) => shownRuns(g).some(({ run }) => run.diagnostics && run.diagnostics.confusion)), shown = groups.slice(0, PANELS);
   const node = section("confusion", "Confusion", "What is taken for what after the last task. A biased network shows as columns at the right edge: images of old classes taken for new ones.");
   if (!groups.length) return node.append(el("p", { class: "hint" }, "These results hold no confusion matrix: an earlier version wrote them."));
-  const panels = figure(node, "True class against prediction", "Share of the test images of each class (row) that the head takes for each class (column), in the order of learning; thin lines part the tasks." + later(shown, groups), 300);
+  const panels = figure(node, "True class against prediction", "Share of the test images of each class (row) that the head takes for each class (column), in the order of learning, coloured by its square root so that small shares show; thin lines part the tasks." + later(shown, groups), 300);
   panels.classList.add("few");
   for (const g of shown) {
     const all = shownRuns(g).filter(({ run }) => run.diagnostics && run.diagnostics.confusion), size = Math.max(...all.map(({ run }) => run.diagnostics.confusion.length));
@@ -427,7 +434,7 @@ function confusions() {
     const count = (r, c) => counts.get(r * size + c) || 0, share = (r, c) => totals[r] ? count(r, c) / totals[r] : 0;
     const classes = D.scenarios[runs[0].run.scenario].classes, host = groupPanel(panels, g);
     host.dataset.matrix = "confusion";
-    heat(host, { rows: size, cols: size, value: share, text: (r, c) => count(r, c) ? whole(100 * share(r, c)) : "", xLabel: "predicted class (number in the order of learning)", yLabel: "true class", seen: size > 1 ? runs[0].run.seen : null,
+    heat(host, { rows: size, cols: size, value: (r, c) => Math.sqrt(share(r, c)), text: (r, c) => count(r, c) ? whole(100 * share(r, c)) : "", xLabel: "predicted class (number in the order of learning)", yLabel: "true class", seen: size > 1 ? runs[0].run.seen : null,
       label: `${D.groups[g].label}: share of each true class taken for each class`,
       told: (r, c) => ["", [el("div", {}, "true: ", el("bdi", {}, classes[r])), el("div", {}, "taken for: ", el("bdi", {}, classes[c])), item(g, "share of its images (%)", percent(100 * share(r, c)), true), el("div", { class: "seeds" }, `${whole(count(r, c))} of ${whole(totals[r])} images` + (runs.length > 1 ? ` over ${runs.length} seeds` : ""))]] });
   }
@@ -471,7 +478,7 @@ function mechanisms() {
       lines(host, { pick: diagnosed(kind), xs: (run) => run.seen, xLabel: "classes seen", yLabel: "accuracy (%)", y, form: percent, head: (x) => `${name}, after ${x} classes (%)`, label: `${name}: accuracy in percent against classes seen` });
     }
   }
-  const interference = figure(node, "3. Interference of old and new heads", "How much probability images of new classes put on old heads, and how far the old heads’ outputs on those images have moved from what they were when the task arrived (sum over past tasks of KL at temperature 2); lower is better.", 280);
+  const interference = figure(node, "3. Interference of old and new heads", "How much probability images of new classes put on old heads, and how far the old heads’ outputs on those images have moved from what they were when the task arrived (sum over past tasks of KL at temperature 2); lower means less interference.", 280);
   overTasks(interference, "new_mass_on_old", { title: "New images on old heads", yLabel: "mean probability", form: small });
   overTasks(interference, "drift_on_old", { title: "Drift of old heads on new images", yLabel: "KL divergence (nats)", form: small });
 }
@@ -493,7 +500,7 @@ function classes() {
 function settings() {
   const { names, rows } = D.differences, groups = shownGroups();
   const node = section("settings", "Settings", names.length ? "The settings in which the runs differ, seeds and machine aside." : "All runs share one setting and differ in their seeds alone.");
-  if (names.length) node.append(table([{ text: "run", words: true }, ...names.map((n) => ({ text: n }))], groups.map((g) => ({ g, cells: [[swatch(g), el("bdi", {}, D.groups[g].label)], ...rows[g]] }))));
+  if (names.length) node.append(table([{ text: "run", words: true }, ...names.map((n) => ({ text: n }))], groups.map((g) => ({ g, cells: [[swatch(g), el("bdi", {}, D.groups[g].label)], ...rows[g]] })), true));
 }
 
 function times() {
@@ -562,6 +569,7 @@ function draw() {
   legend();
   if (shownGroups().length) for (const part of [summary, curves, matrices, confusions, mechanisms, classes, settings, times]) part();
   else $("main").append(el("p", { class: "hint" }, "No run is chosen."));
+  for (const job of jobs.splice(0)) job();
   light();
   scrollTo(0, y);
 }

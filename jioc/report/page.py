@@ -64,6 +64,7 @@ def content(groups: list[Group]) -> dict[str, Any]:
         "groups": [
             {
                 "label": g.label,
+                "name": g.name,
                 "scene": scene(g),
                 "coordinate": g.coordinate,
                 "base": None if g.base is None else groups.index(g.base),

@@ -40,7 +40,7 @@ class Run:
         rows = self.result["tasks"]
         names = ["cnn", "nme", *(n for row in rows for n in row.get("readouts") or {})]
         found = {n: [row.get(n) or (row.get("readouts") or {}).get(n) for row in rows] for n in dict.fromkeys(names)}
-        return {n: of for n, of in found.items() if of and all(of)}
+        return {n: [r for r in of if r] for n, of in found.items() if of and all(of)}
 
     @property
     def headline(self) -> str:
@@ -56,7 +56,8 @@ class Group:
     """Runs of one setting, an element each seed."""
 
     runs: list[Run]
-    label: str = ""
+    label: str = ""  # unique
+    name: str = ""  # unique among those of its scene
     base: "Group | None" = field(default=None, repr=False)  # the same setting without coordination
 
     @property
@@ -156,6 +157,9 @@ def _label(groups: list[Group]) -> None:
             label = ", ".join([title, *parts])
             told[label] = told.get(label, 0) + 1
             g.label = label if told[label] == 1 else f"{label} ({told[label]})"
+        scenes = [scene(g) for g in of]
+        for g, where in zip(of, scenes, strict=True):
+            g.name = title if scenes.count(where) == 1 else g.label
 
 
 def differing(configs: list[dict[str, Any]]) -> list[str]:
@@ -177,7 +181,7 @@ def show(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         text = ",".join(map(str, value))
         return text if len(text) <= 24 else f"{text[:22]}…"
-    return str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def scene(g: Group) -> str:
@@ -185,7 +189,7 @@ def scene(g: Group) -> str:
     c = g.config
     parts = [Path(str(c.get("data"))).name]
     if c.get("long_tail") is not None:
-        parts.append(f"long tail {c['long_tail']}")
+        parts.append(f"long tail {show(c['long_tail'])}")
     parts += [str(c.get("backbone")), _tasks(g)]
     if c.get("memory_per_class"):
         parts.append(f"{c['memory_per_class']} exemplars a class")

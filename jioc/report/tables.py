@@ -28,7 +28,7 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     for where in scenes:
         for g in (g for g in groups if scene(g) == where):
             judged = g.runs[0].headline
-            row = [g.label] if len(scenes) == 1 else [where, g.label]
+            row = [g.label] if len(scenes) == 1 else [where, g.name]
             row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
             row.append(spread(g.gains(judged), "+"))
             if beside_paper:

@@ -114,10 +114,13 @@ def demo(words: list[str]) -> int:
         "jioc demo",
         description="iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each.",
     )
-    parser.parse(words)
+    parser.add_argument(
+        "--out", type=Path, default=Path("jioc-demo"), help="for the results and report.html (jioc-demo)"
+    )
+    folder = parser.parse(words).out
     from .demo import main
 
-    return main()
+    return main(folder)
 
 
 def list_(words: list[str]) -> int:
@@ -210,11 +213,11 @@ def report(words: list[str]) -> int:
         page.save(groups, found.out)
     except OSError as error:
         raise Failed(f"{str(found.out)!r} cannot be written: {error.strerror}") from None
-    print(f"{sum(len(g.runs) for g in groups)} runs of {len(groups)} settings in {found.out}")
+    print(f"runs: {sum(len(g.runs) for g in groups)}, settings: {len(groups)}; the page: {found.out}")
     if found.figures is not None:
         from .report import figures
 
-        print(f"{len(figures.save(groups, found.figures))} files in {found.figures}")
+        print(f"figures: {len(figures.save(groups, found.figures))} files in {found.figures}")
     return 0
 
 

@@ -1,15 +1,21 @@
 """`jioc demo`: iCaRL with and without JIOC on the long-tailed digits, three seeds each, on a CPU.
 
 Five tasks of two digits, counts from 128 down to 12, 40 exemplars: little enough that forgetting shows. Nothing was
-tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a default.
+tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a default. The results are kept, each as
+`result.json` in a folder of its own, and the report that is made of them.
 """
 
+import json
 import statistics
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 from .console import table
+from .errors import Refused
+from .report import page, runs
+from .store import write
 
 SETTING: dict[str, Any] = {
     "method": "icarl",
@@ -32,7 +38,11 @@ def one(coordinate: str, seed: int) -> dict[str, Any]:
     return run(**SETTING, seed=seed, coordination={"coordinate": coordinate})
 
 
-def main() -> int:
+def main(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"the demo cannot write to {str(folder)!r}: {error.strerror}") from None
     print("iCaRL with and without JIOC on the long-tailed digits: five tasks of two, 40 exemplars, three seeds each")
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         jobs = {(name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS}
@@ -47,7 +57,20 @@ def main() -> int:
         rows.append([name, *(mean_std(f) for f in figures), mean_std(old)])
     table(["", "average", "last", "forgetting", "NME average", "NME last", "NME forgetting", "last, old classes"], rows)
     print("accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds")
+    print(f"the report: {keep(results, folder)}")
     return 0
+
+
+def keep(results: dict[tuple[str, int], dict[str, Any]], folder: Path) -> Path:
+    """Every result and the page, in place of an earlier demo's; where the page is."""
+    kept = []
+    for (name, seed), result in results.items():
+        path = folder / f"icarl-{COORDINATED[name]}-{seed}" / "result.json"
+        path.parent.mkdir(exist_ok=True)
+        write(path, (json.dumps(result, indent=1) + "\n").encode())
+        kept.append(runs.Run(path, result))
+    page.save(runs.group(kept), folder / "report.html")
+    return folder / "report.html"
 
 
 def mean_std(values: list[float]) -> str:

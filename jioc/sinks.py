@@ -177,8 +177,8 @@ class WandB:
         seen["id"] = seen["id"] or secrets.token_hex(4)
         quiet = wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True)
         self.run = wandb.init(
-            project="jioc", name=title, id=seen["id"], dir=str(place), mode="offline", config=plain(config), settings=quiet,
-        )  # fmt: skip
+            project="jioc", name=title, id=seen["id"], dir=place, mode="offline", config=plain(config), settings=quiet
+        )
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         self.run.log(numbers, step=step)

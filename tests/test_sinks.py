@@ -63,9 +63,9 @@ def check(told: Told, result: dict[str, Any]) -> None:
     assert {step: len(values) for step, values in told["train/cls"].items()} == {s: 1 for s in range(1, steps + 1)}
     assert {step: len(values) for step, values in told["cnn/all"].items()} == {4: 1, 7: 1, 10: 1}
     rows = result["tasks"]
-    assert [v for v, in told["cnn/all"].values()] == pytest.approx([row["cnn"]["all"] for row in rows], rel=1e-6)
+    assert [v for (v,) in told["cnn/all"].values()] == pytest.approx([row["cnn"]["all"] for row in rows], rel=1e-6)
     masses = [row["diagnostics"]["old_mass_on_new"] for row in rows[1:]]
-    assert [v for v, in told["diagnostics/old_mass_on_new"].values()] == pytest.approx(masses, rel=1e-6)
+    assert [v for (v,) in told["diagnostics/old_mass_on_new"].values()] == pytest.approx(masses, rel=1e-6)
 
 
 def test_a_resumed_run_tells_each_step_once(
@@ -141,7 +141,7 @@ def read_tensorboard(place: Path) -> Iterator[tuple[str, int, float]]:
 
 
 def read_wandb(place: Path) -> Iterator[tuple[str, int, float]]:
-    """W&B's own messages; its reader of the file where the version still has one in Python, the same by hand elsewhere."""
+    """W&B's own messages; its reader of the file where the version still has one in Python, ours elsewhere."""
     from wandb.proto import wandb_internal_pb2 as messages
 
     try:

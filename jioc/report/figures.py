@@ -1,5 +1,6 @@
 """`jioc report --figures DIR`: figures for a paper at column width, as PDF, SVG and PNG. Colour-blind safe."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,14 +173,21 @@ def matrices(groups: list[Group]) -> "Figure":
         cells = _matrix(g)
         image = ax.imshow(cells, vmin=0, vmax=100, cmap="Blues")
         size = len(cells)
-        for t, s in [(t, s) for t in range(size) for s in range(t + 1) if size <= 10 and cells[t][s] == cells[t][s]]:
-            ink = "white" if cells[t][s] > 55 else "black"
-            ax.text(s, t, f"{cells[t][s]:.0f}", ha="center", va="center", color=ink, fontsize=min(6.5, 34 / size))
+        if size <= 10:
+            _numbers(ax, cells)
         step = 1 if size <= 10 else -(-size // 10)
         ax.set_xticks(range(0, size, step), [str(t + 1) for t in range(0, size, step)])
         ax.set_yticks(range(0, size, step), [str(t + 1) for t in range(0, size, step)])
     figure.colorbar(image, ax=axes, label="accuracy (%)", fraction=0.03, pad=0.02)
     return figure
+
+
+def _numbers(ax: "Axes", cells: list[list[float]]) -> None:
+    for t, row in enumerate(cells):
+        for s, value in enumerate(row):
+            if not math.isnan(value):
+                ink = "white" if value > 55 else "black"
+                ax.text(s, t, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=min(6.5, 34 / len(row)))
 
 
 def _matrix(g: Group) -> list[list[float]]:

@@ -1,0 +1,126 @@
+"""`jioc table`: what is averaged, what stands beside it, and how it is written."""
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+from made_results import keep, made
+
+from jioc.cli import main
+from jioc.report import paper
+from jioc.report.runs import group, read
+from jioc.report.tables import number, spread, summarise
+
+TEN = {"classes": 100, "tasks": 10}
+
+
+def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path) -> None:
+    results = [made(seed=s, device=d) for s, d in ((1, "cpu"), (2, "cuda"), (3, "auto"))]
+    (one,) = group(read([keep(tmp_path, *results)]))
+    sheet = summarise([one], beside_paper=False)
+    averages = [r["average"]["cnn"] for r in results]
+    assert sheet.heads[:4] == ["run", "n", "CNN average", "CNN last"]
+    want = f"{statistics.mean(averages):.2f} ± {statistics.stdev(averages):.2f}"
+    assert sheet.rows[0][:3] == ["iCaRL", "3", want]
+
+
+@pytest.mark.parametrize("change", [{"memory": 500}, {"order_seed": 7}, {"backbone": "resnet32"}])
+def test_another_setting_is_another_row_named_by_it(tmp_path: Path, change: dict[str, object]) -> None:
+    groups = group(read([keep(tmp_path, made(), made(**change))]))
+    ((key, value),) = change.items()
+    assert len(groups) == 2 and f"{key.replace('_', '-')} {value}" in groups[1].label
+
+
+def test_the_gain_is_taken_seed_by_seed(tmp_path: Path) -> None:
+    results = [
+        made(seed=1, alls=[50, 40, 30, 20, 10]),  # 30
+        made(seed=2, alls=[60, 50, 40, 30, 20]),  # 40
+        made(coordinate="jioc", seed=1, alls=[51, 41, 31, 21, 11]),  # 31
+        made(coordinate="jioc", seed=2, alls=[63, 53, 43, 33, 23]),  # 43
+        made(coordinate="jioc", seed=3, alls=[99, 99, 99, 99, 99]),  # no partner
+    ]
+    without, coordinated = group(read([keep(tmp_path, *results)]))
+    assert without.gains("cnn") == [] and coordinated.gains("cnn") == pytest.approx([1, 3])
+    assert spread(coordinated.gains("cnn"), "+") == "+2.00 ± 1.41"
+
+
+def test_an_unfinished_run_is_counted_out(tmp_path: Path) -> None:
+    groups = group(read([keep(tmp_path, made(seed=1), made(seed=2, done=2))]))
+    sheet = summarise(groups, beside_paper=True)
+    assert sheet.rows[0][1] == "1" and "±" not in "".join(sheet.rows[0])
+    assert "unfinished and not averaged: 1 of 2 runs" in sheet.notes
+
+
+def test_the_papers_cell_stands_beside_the_run_that_matches_it(tmp_path: Path) -> None:
+    alls = [40.0] * 10
+    results = [
+        made(alls=alls, **TEN),
+        made(coordinate="jioc", alls=alls, **TEN),
+        made(coordinate="ic", alls=alls, **TEN),
+        made(alls=alls, long_tail="paper", **TEN),
+        made(alls=alls, long_tail=100.0, **TEN),
+        made(alls=alls, memory=777, **TEN),
+        made(alls=alls, holdout=0.1, **TEN),
+        made(method="joint", alls=alls, **TEN),
+        made(classes=100, tasks=5),
+    ]
+    rows = {}
+    for i, result in enumerate(results):
+        sheet = summarise(group(read([keep(tmp_path / str(i), result)])), beside_paper=True)
+        rows[i] = dict(zip(sheet.heads, sheet.rows[0], strict=True))
+    assert rows[0]["paper"] == "38.29" and rows[0]["difference"] == "+1.71"  # table 3, iCaRL, 1K, ResNet-18
+    assert rows[1]["paper"] == "47.49" and rows[1]["paper's gain"] == "+9.20"
+    table5 = [87.1, 68.65, 59.07, 48.12, 42.36, 37.0, 35.37, 29.65, 26.94, 23.34]  # input coordination alone
+    assert rows[2]["paper"] == number(statistics.mean(table5))
+    assert rows[3]["paper"] == number(paper.average(("cifar100-lt", "resnet18", 10, 1000, "icarl", "none"))) != "–"
+    assert {rows[i]["paper"] for i in (4, 5, 6, 7, 8)} == {"–"}
+
+
+def test_a_finished_run_of_unequal_tasks_is_not_in_the_paper() -> None:
+    result = made(**TEN)
+    result["tasks"][0]["classes"] = [0, 9]
+    assert paper.setting(result) is None
+
+
+def test_markdown_and_latex_say_what_text_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = str(
+        keep(tmp_path, made(seed=1), made(seed=2), made(coordinate="jioc", select="a_b|c&d"), made(coordinate="jioc"))
+    )
+    shown = {}
+    for form in ("text", "markdown", "latex"):
+        assert main(["table", runs, "--format", form]) == 0
+        shown[form] = capsys.readouterr().out
+    mean = shown["text"].split("iCaRL")[1].split()[1]
+    assert all(mean in text for text in shown.values())
+    lines = [line for line in shown["markdown"].splitlines() if line.startswith("|")]
+    assert len({line.replace("\\|", "").count("|") for line in lines}) == 1 and "a_b\\|c&d" in shown["markdown"]
+    assert r"select a\_b|c\&d" in shown["latex"] and r"$\pm$" in shown["latex"] and r"\bottomrule" in shown["latex"]
+    assert "±" not in shown["latex"].split(r"\begin{tabular}")[1]
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("jioc: ") and told.count("\n") == 1
+    return told
+
+
+def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "empty").mkdir()
+    for name, content in {
+        "torn": '{"format": 1, "con', "list": "[1]", "other": '{"accuracy": 3}',
+        "newer": json.dumps(made() | {"format": 2, "jioc": "9.0"}),
+    }.items():  # fmt: skip
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "result.json").write_text(content)
+    for command in ("table", "report"):
+        assert "no run at" in refused([command, str(tmp_path / "nowhere")], capsys)
+        assert "no result.json" in refused([command, str(tmp_path / "empty")], capsys)
+        assert "not a whole result" in refused([command, str(tmp_path / "torn")], capsys)
+        assert "not a result of jioc" in refused([command, str(tmp_path / "list")], capsys)
+        assert "not a result of jioc" in refused([command, str(tmp_path / "other")], capsys)
+        assert "newer jioc (9.0)" in refused([command, str(tmp_path / "newer")], capsys)
+        assert "are required" in refused([command], capsys)
+    assert "did you mean 'latex'?" in refused(["table", str(tmp_path), "--format", "latx"], capsys)
+    assert "did you mean '--figures'?" in refused(["report", str(tmp_path), "--figurs", "x"], capsys)

@@ -124,7 +124,7 @@ const item = (g, what, number, near) => el("div", { class: "item" + (near ? " ne
 
 // --- frames of figures ------------------------------------------------------------------------------------------------
 
-const PAD = { left: 50, right: 12, top: 10, bottom: 42 };
+const PAD = { left: 56, right: 12, top: 10, bottom: 42 };
 function canvas(width, height, { x, y, xLabel, yLabel, xTicks, yTicks, xText, label }) {
   const right = width - PAD.right, bottom = height - PAD.bottom;
   const X = (v) => PAD.left + (right - PAD.left) * (v - x[0]) / (x[1] - x[0] || 1);
@@ -136,7 +136,7 @@ function canvas(width, height, { x, y, xLabel, yLabel, xTicks, yTicks, xText, la
   for (const v of xTicks) root.append(sv("text", { x: X(v), y: bottom + 17, "text-anchor": "middle" }, xText ? xText(v) : tickText(v, xTicks)));
   root.append(
     sv("text", { class: "label", x: (PAD.left + right) / 2, y: height - 6, "text-anchor": "middle" }, xLabel),
-    sv("text", { class: "label", transform: `translate(12 ${(PAD.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, yLabel));
+    sv("text", { class: "label", transform: `translate(10 ${(PAD.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, yLabel));
   return { root, X, Y, right, bottom };
 }
 const few = (values, about) => { const all = [...new Set(values)].sort((a, b) => a - b), by = Math.ceil(all.length / about); return all.filter((_, i) => (all.length - 1 - i) % by === 0); };
@@ -595,7 +595,7 @@ addEventListener("keydown", (event) => { if (event.key === "Escape" && focus) { 
 let wide = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; draw(); } });
 let before = null;
-addEventListener("beforeprint", () => { before = chosen; chosen = "light"; theme(); });
-addEventListener("afterprint", () => { chosen = before; theme(); });
+addEventListener("beforeprint", () => { before = chosen; chosen = "light"; document.documentElement.classList.add("printing"); theme(); });
+addEventListener("afterprint", () => { chosen = before; document.documentElement.classList.remove("printing"); theme(); });
 if (innerWidth <= 960) $("drawer").open = false;
 theme();

@@ -1,7 +1,7 @@
 """What the paper claims happens inside a network, measured after every task on the test images of all classes seen.
 
-p is the softmax of the `cnn` read-out over the classes seen; K classes, n test images. A figure that has no meaning yet
-(old classes in the first task) is None.
+p is the softmax of the `cnn` read-out over the classes seen; K classes, n test images. A figure that has no meaning
+(old classes in the first task, a network that has diverged) is None.
 
     old_mass_on_new     mean p(new classes) of the images of old classes              bias between tasks
     new_mass_on_old     mean p(old classes) of the images of new classes              interference
@@ -19,6 +19,7 @@ p is the softmax of the `cnn` read-out over the classes seen; K classes, n test 
 zero however little the class was learnt.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def diagnose(
     old = y < task.n_old
     on_new = p[:, task.new].sum(1)
     right = predicted == y
-    return {
+    found = {
         "old_mass_on_new": mean(on_new[old]),
         "new_mass_on_old": mean(1 - on_new[~old]) if task.n_old else None,
         "drift_on_old": None if before is None else mean(drift(logits[~old], before.float(), task)),
@@ -56,6 +57,14 @@ def diagnose(
         "calibration_error": calibration_error(confidence, right),
         "confusion": confusion(y, predicted, task.n_seen),
     }
+    return {name: finite(value) for name, value in found.items()}
+
+
+def finite(value: Any) -> Any:
+    """None for what JSON cannot hold."""
+    if isinstance(value, list):
+        return [finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def drift(now: Tensor, before: Tensor, task: Task) -> Tensor:
@@ -75,7 +84,8 @@ def mean(values: Tensor) -> float | None:
 
 
 def mean_by_class(values: Tensor, y: Tensor, classes: int) -> list[float | None]:
-    sums = torch.zeros(classes, dtype=torch.double, device=y.device).index_add(0, y, values.double())
+    values, y = values.double().cpu(), y.cpu()  # where sums repeat bit for bit
+    sums = torch.zeros(classes, dtype=torch.double).index_add(0, y, values)
     counts = torch.bincount(y, minlength=classes)
     return [s / n if n else None for s, n in zip(sums.tolist(), counts.tolist(), strict=True)]
 

@@ -1,5 +1,6 @@
 """Each diagnostic against a slow direct computation, and on a head whose bias is known."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,12 @@ def test_the_first_task_has_no_old_classes() -> None:
 
 def test_a_class_without_test_images_has_no_delta() -> None:
     assert diagnostics.mean_by_class(torch.tensor([0.5, 0.1]), torch.tensor([0, 0]), 2) == [pytest.approx(0.3), None]
+
+
+def test_a_network_that_has_diverged_still_gives_json() -> None:
+    logits, y, before, weight = case()
+    logits[:, 0], logits[3] = -math.inf, math.nan
+    json.dumps(diagnostics.diagnose(logits, y, TASK, before, weight, [1] * 6), allow_nan=False)
 
 
 def test_several_proxies_count_by_their_mean_norm() -> None:

@@ -110,6 +110,7 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path, capsys: py
     (tmp_path / "empty").mkdir()
     for name, content in {
         "torn": '{"format": 1, "con', "list": "[1]", "other": '{"accuracy": 3}',
+        "bare": json.dumps(made() | {"tasks": [{}]}), "empty-handed": json.dumps(made() | {"tasks": []}),
         "newer": json.dumps(made() | {"format": 2, "jioc": "9.0"}),
     }.items():  # fmt: skip
         (tmp_path / name).mkdir()
@@ -120,6 +121,8 @@ def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path, capsys: py
         assert "not a whole result" in refused([command, str(tmp_path / "torn")], capsys)
         assert "not a result of jioc" in refused([command, str(tmp_path / "list")], capsys)
         assert "not a result of jioc" in refused([command, str(tmp_path / "other")], capsys)
+        assert "task 1 of" in refused([command, str(tmp_path / "bare")], capsys)
+        assert "holds no task yet" in refused([command, str(tmp_path / "empty-handed")], capsys)
         assert "newer jioc (9.0)" in refused([command, str(tmp_path / "newer")], capsys)
         assert "are required" in refused([command], capsys)
     assert "did you mean 'latex'?" in refused(["table", str(tmp_path), "--format", "latx"], capsys)

@@ -1,11 +1,13 @@
 """`jioc report --figures DIR`: figures for a paper at column width, as PDF, SVG and PNG. Colour-blind safe."""
 
+import io
 import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Failed
+from ..store import write
 from .runs import Group, Run, mean_std
 
 if TYPE_CHECKING:
@@ -50,6 +52,10 @@ THIRDS = {"many": "Many-shot", "medium": "Medium-shot", "few": "Few-shot"}
 
 def save(groups: list[Group], folder: Path) -> list[Path]:
     """Every figure that the results hold something for; the files written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failed(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
     import matplotlib
 
     drawn: dict[str, Figure] = {}
@@ -69,14 +75,13 @@ def save(groups: list[Group], folder: Path) -> list[Path]:
 
 
 def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
-    paths = [folder / f"{name}.{kind}" for kind in ("pdf", "svg", "png")]
     undated: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in paths:
-            figure.savefig(path, dpi=300, metadata=undated[path.suffix[1:]])
-    except OSError as error:
-        raise Failed(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
+    paths = []
+    for kind, metadata in undated.items():
+        content = io.BytesIO()
+        figure.savefig(content, format=kind, dpi=300, metadata=metadata)
+        paths.append(folder / f"{name}.{kind}")
+        write(paths[-1], content.getvalue())
     return paths
 
 

@@ -396,7 +396,7 @@ function curves() {
       const host = panel(panels, name);
       host.dataset.chart = `${n}-${kind}`;
       lines(host, { pick: (run) => run.readouts[n] && run.readouts[n][kind], xs: (run) => run.seen, xLabel: "classes seen", yLabel: "accuracy (%)", y, form: percent, name,
-        head: (x) => `${name}, after ${x} classes (%)`, label: `${title(n)}: ${name}, accuracy in percent against classes seen`, paper: (g) => g.headline === n && g.paper && g.paper.curve && (kind === "old" ? [null, ...g.paper.curve.old].slice(1) : g.paper.curve[kind]) });
+        head: (x) => `${name}, after ${x} classes (%)`, label: `${title(n)}: ${name}, accuracy in percent against classes seen`, paper: (g) => g.headline === n && g.paper && g.paper.curve && g.paper.curve[kind] });
     }
   }
 }

@@ -101,6 +101,11 @@ def _check(path: Path, result: Any) -> None:
         raise Refused(f"{str(path)!r} is not a result of jioc")
     if version > FORMAT:
         raise Refused(f"{str(path)!r} was written by a newer jioc ({result.get('jioc')}); this one cannot read it")
+    for t, row in enumerate(result["tasks"]):
+        if not isinstance(row, dict) or len(row.get("classes") or []) != 2 or not isinstance(row.get("cnn"), dict):
+            raise Refused(f"task {t + 1} of {str(path)!r} has no classes or no accuracy")
+    if not result["tasks"]:
+        raise Refused(f"{str(path)!r} holds no task yet")
 
 
 NEEDED = {"config": dict, "classes": list, "tasks": list}

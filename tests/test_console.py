@@ -1,0 +1,28 @@
+"""What a person sees while a run goes on."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jioc import config as settings
+from jioc.console import Console
+from jioc.resolve import resolve
+
+
+def test_the_progress_names_task_epoch_terms_speed_and_time_left(
+    small: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    config = resolve(settings.make(method="icarl", **small))
+    line = {"task": 1, "stage": "first", "epochs": 4, "terms": {"cls": 0.5, "kd": 0.25}, "images_per_second": 5120.4}
+    with Console(config, tmp_path) as console:
+        console("start", {"sizes": [4, 3, 3], "counts": [9] * 10, "device": "cpu", "precision": "fp32", "done": 0})
+        for epoch in (1, 2, 3):
+            console("epoch", line | {"epoch": epoch})
+        (bar,) = console.bars.tasks
+        assert bar.description == "task 1/3"
+        assert bar.fields["told"] == "epoch 3/4  cls 0.500  kd 0.250  5,120 images/s"
+        assert (bar.completed, bar.total) == (3, 4 + 3 + 3)
+        assert bar.time_remaining is not None

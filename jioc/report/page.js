@@ -352,21 +352,24 @@ function summary() {
   const heads = [{ text: "run", words: true }];
   if (scenes.size > 1) heads.push({ text: "setting", words: true });
   heads.push({ text: "n" });
-  for (const n of names) for (const kind of ["average", "last", "forgetting"]) heads.push({ text: `${title(n)} ${kind}` });
+  // What is compared comes first, so that a narrow screen shows it.
+  const [first, ...others] = names, rest = [[first, "last"], [first, "forgetting"], ...others.flatMap((n) => ["average", "last", "forgetting"].map((kind) => [n, kind]))];
+  heads.push({ text: `${title(first)} average` });
   if (pairs) heads.push({ text: "gain" });
   if (theirs) heads.push({ text: "paper" }, { text: "difference" }, { text: "paper’s gain" });
+  for (const [n, kind] of rest) heads.push({ text: `${title(n)} ${kind}` });
   const rows = groups.map((g) => {
     const group = D.groups[g], runs = shownRuns(g), done = runs.filter(({ run }) => run.complete);
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
     const cells = [[swatch(g), el("bdi", {}, scenes.size > 1 ? group.name : group.label)]];
     if (scenes.size > 1) cells.push(group.scene);
-    cells.push(done.length ? String(done.length) : `unfinished, ${runs[0].run.seen.length} tasks`);
-    for (const n of names) for (const kind of ["average", "last", "forgetting"]) cells.push(spread(values(n, kind), percent));
+    cells.push(done.length ? String(done.length) : `unfinished, ${runs[0].run.seen.length} tasks`, spread(values(first, "average"), percent));
     if (pairs) cells.push(spread(gains(g, group.headline), gained));
     if (theirs) {
       const ours = values(group.headline, "average");
       cells.push(group.paper ? percent(group.paper.average) : "–", group.paper && ours.length ? gained(mean(ours) - group.paper.average) : "–", group.paper ? gained(group.paper.gain) : "–");
     }
+    for (const [n, kind] of rest) cells.push(spread(values(n, kind), percent));
     return { g, cells };
   });
   let caption = "Mean ± standard deviation over n seeds.";
@@ -391,7 +394,8 @@ function curves() {
     const withPaper = shownGroups().some((g) => D.groups[g].headline === n && D.groups[g].paper && D.groups[g].paper.curve);
     const panels = figure(node, title(n), `Accuracy of ${meaning[n] || `the ${n} read-out`} on test images; the line is the mean over seeds, the band one standard deviation.` + (withPaper ? " The dotted line is the paper’s." : ""));
     const values = D.runs.flatMap((run, r) => hidden.has(r) || !run.readouts[n] ? [] : Object.keys(kinds).flatMap((k) => run.readouts[n][k]));
-    const y = domain(values, { from: null, to: 100 });
+    const theirs = withPaper ? shownGroups().flatMap((g) => D.groups[g].paper && D.groups[g].paper.curve ? Object.values(D.groups[g].paper.curve).flat() : []) : [];
+    const y = domain([...values, ...theirs], { to: 100 });
     for (const [kind, name] of Object.entries(kinds)) {
       const host = panel(panels, name);
       host.dataset.chart = `${n}-${kind}`;
@@ -425,7 +429,7 @@ function confusions() {
   const groups = shownGroups().filter((g) => shownRuns(g).some(({ run }) => run.diagnostics && run.diagnostics.confusion)), shown = groups.slice(0, PANELS);
   const node = section("confusion", "Confusion", "What is taken for what after the last task. A biased network shows as columns at the right edge: images of old classes taken for new ones.");
   if (!groups.length) return node.append(el("p", { class: "hint" }, "These results hold no confusion matrix: an earlier version wrote them."));
-  const panels = figure(node, "True class against prediction", "Share of the test images of each class (row) that the head takes for each class (column), in the order of learning, coloured by its square root so that small shares show; thin lines part the tasks." + later(shown, groups), 300);
+  const panels = figure(node, "True class against prediction", "Share of the test images of each class (row) that the head takes for each class (column), in the order of learning, coloured by its square root so that small shares show; thin lines part the tasks." + later(shown, groups), D.runs.some((run) => run.seen[run.seen.length - 1] > 20) ? 400 : 300);
   panels.classList.add("few");
   for (const g of shown) {
     const all = shownRuns(g).filter(({ run }) => run.diagnostics && run.diagnostics.confusion), size = Math.max(...all.map(({ run }) => run.diagnostics.confusion.length));
@@ -499,7 +503,7 @@ function classes() {
 
 function settings() {
   const { names, rows } = D.differences, groups = shownGroups();
-  const node = section("settings", "Settings", names.length ? "The settings in which the runs differ, seeds and machine aside." : "All runs share one setting and differ in their seeds alone.");
+  const node = section("settings", "Settings", names.length ? "The settings in which the runs differ, seeds and machine aside." : D.runs.length > 1 ? "All runs share one setting and differ in their seeds alone." : "There is one run, so nothing differs.");
   if (names.length) node.append(table([{ text: "run", words: true }, ...names.map((n) => ({ text: n }))], groups.map((g) => ({ g, cells: [[swatch(g), el("bdi", {}, D.groups[g].label)], ...rows[g]] })), true));
 }
 

@@ -162,7 +162,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
         if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
     ]
     name = prefix + "-".join(words[:2] if words and words[0] in ("first", "second") else words[:1]).replace("_", "-")
-    told = first["msg"][0].lower() + first["msg"][1:]
+    told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
+    told = told.replace("input should be", "it should be")
     if first["type"] == "extra_forbidden":
         return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration")
     return Refused(f"{name}: {first['input']!r} is refused: {told}")

@@ -217,8 +217,6 @@ class Run:
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
         self.rows = state["rows"]
-        if self.store:
-            self.store.cut_log(state["log"])
         self.engine.trained, self.engine.seconds = state["trained"], state["fit_seconds"]
         self.spent, self.started = state["seconds"], time.perf_counter()
 

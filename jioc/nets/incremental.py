@@ -36,7 +36,7 @@ class Net(nn.Module):
 class IncrementalNet(Net):
     """One backbone and a head that grows.
 
-    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (keep the stages' outputs), head, classes.
+    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs), head, classes
     """
 
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):

@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """x (n, c, h, w) -> features (n, d) and, if asked, the stages' outputs. For cosine heads: B shortcuts, no last ReLU."""
+    """x (n, c, h, w) -> features (n, d) and the stages' outputs. For cosine heads: B shortcuts, no last ReLU."""
 
     def __init__(self, shape: Shape, stem: str, channels: int, cosine: bool = False):
         super().__init__()

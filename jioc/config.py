@@ -140,8 +140,14 @@ class Config(Options):
     # --- the machine: none of these changes what a run means ---
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     """auto, cpu, cuda or cuda:N."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Arithmetic of the network; auto is fp32."""
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
+    """Arithmetic of the network; auto is bf16 on CUDA and fp32 on the CPU."""
+    engine: Literal["auto", "graph", "eager"] = "auto"
+    """On CUDA, a whole training step in one graph, or launched piece by piece."""
+    compile: bool | None = None
+    """Compile backbones; by default with the graph engine only."""
+    accumulate: Positive = 1
+    """Parts in which a batch is worked through to save memory; batch normalisation sees a part at a time."""
     deterministic: bool = False
     """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats)."""
     checkpoint_every: Amount = 30.0

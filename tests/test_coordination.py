@@ -91,6 +91,13 @@ def test_terms_equal_the_slow_formula(options: dict[str, Any]) -> None:
         assert got[name].tolist() == pytest.approx(values, abs=1e-6), name
 
 
+def test_heads_of_one_size_equal_the_slow_formula() -> None:
+    task, y = Task(3, (2, 2, 2, 3), 50, 10), torch.tensor([0, 3, 5, 6, 8])
+    terms, batch, out, old = step(y=y, task=task)
+    got = JIOC()(terms, batch, out, old, task)["kd"]
+    assert got.tolist() == pytest.approx(slow(JIOC(), out.logits, old.logits, y, task)["kd"], abs=1e-6)
+
+
 @pytest.mark.parametrize("delta", ["detached", "differentiated"])
 def test_gradient_of_the_input_weight(delta: str) -> None:
     """Detached: (1 - p_y)(p - onehot). Differentiated: ((1 - p_y) - p_y log p_y)(p - onehot)."""

@@ -44,6 +44,7 @@ class Stream(Protocol):
     """The images that a stage trains on."""
 
     images: int  # an epoch visits
+    batch_size: int  # of a full step
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         """One epoch's batches of indices, in an order drawn from the generator."""

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from ..types import Output
 from .catalogue import shape
+from .compiled import run_backbone
 from .heads import HEADS
 from .resnet import ResNet, initialise
 
@@ -54,7 +55,7 @@ class IncrementalNet(Net):
         self.plan["classes"] += n
 
     def forward(self, x: Tensor) -> Output:
-        features, maps = self.backbone(x, self.plan["maps"])
+        features, maps = run_backbone(self.backbone, x, self.plan["maps"])
         return Output(self.head(features).float(), features, maps)
 
 

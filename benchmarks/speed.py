@@ -4,8 +4,8 @@
 
 The usual loop is written here as toolboxes write it: PIL transforms per image in a loader of several workers, fp32
 launched op by op, the loss read back every step. All variants train the second task of ten (20 classes, 5,000 new
-images, 2,000 exemplars, batch 128) of iCaRL on random images of CIFAR's size; ours through the product's own `fit`. On a
-CPU everything is smaller and there is no graph.
+images, 2,000 exemplars, batch 128) of iCaRL on random images of CIFAR's size; ours through the product's own `fit`.
+On a CPU everything is smaller and there is no graph.
 """
 
 import argparse
@@ -48,23 +48,44 @@ def made(each: int) -> Dataset:
 
 
 class PilImages(torch.utils.data.Dataset):
-    """One image at a time: crop, flip, brightness by PIL, then to a normalised tensor."""
+    """One image at a time: crop, flip, brightness, then to a normalised tensor; by torchvision where there is one."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray):
-        self.x, self.y = x.transpose(0, 2, 3, 1), y
+        self.x, self.y = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y
+        self.transform = torchvision_transform() or pil_transform
 
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, i: int) -> tuple[torch.Tensor, int]:
-        image = ImageOps.expand(Image.fromarray(self.x[i]), 4)
-        left, top = random.randint(0, 8), random.randint(0, 8)
-        image = image.crop((left, top, left + 32, top + 32))
-        if random.random() < 0.5:
-            image = ImageOps.mirror(image)
-        image = ImageEnhance.Brightness(image).enhance(random.uniform(1 - 63 / 255, 1 + 63 / 255))
-        levels = (np.asarray(image, np.float32) / 255 - MEAN) / STD
-        return torch.from_numpy(levels.transpose(2, 0, 1).copy()), int(self.y[i])
+    def __getitem__(self, i: int) -> tuple[int, torch.Tensor, int]:
+        return i, self.transform(Image.fromarray(self.x[i])), int(self.y[i])
+
+
+def torchvision_transform() -> Any:
+    try:
+        from torchvision import transforms
+    except (ImportError, RuntimeError):
+        return None
+    return transforms.Compose(
+        [
+            transforms.RandomCrop(32, padding=4),
+            transforms.RandomHorizontalFlip(),
+            transforms.ColorJitter(brightness=63 / 255),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN.tolist(), STD.tolist()),
+        ]
+    )
+
+
+def pil_transform(image: Image.Image) -> torch.Tensor:
+    image = ImageOps.expand(image, 4)
+    left, top = random.randint(0, 8), random.randint(0, 8)
+    image = image.crop((left, top, left + 32, top + 32))
+    if random.random() < 0.5:
+        image = ImageOps.mirror(image)
+    image = ImageEnhance.Brightness(image).enhance(random.uniform(1 - 63 / 255, 1 + 63 / 255))
+    levels = (np.asarray(image, np.float32) / 255 - MEAN) / STD
+    return torch.from_numpy(levels.transpose(2, 0, 1).copy())
 
 
 def usual(data: Dataset, args: argparse.Namespace, device: torch.device) -> float:
@@ -88,7 +109,7 @@ def usual(data: Dataset, args: argparse.Namespace, device: torch.device) -> floa
     speeds = []
     for _ in range(args.epochs):
         started, right = time.perf_counter(), 0
-        for x, y in loader:
+        for _, x, y in loader:
             x, y = x.to(device), y.to(device)
             out = net(x)
             with torch.no_grad():
@@ -144,6 +165,7 @@ def alone(data: Dataset, args: argparse.Namespace, **values: Any) -> tuple[float
 
 def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> float:
     """All runs' images a second while all of them train."""
+    args = argparse.Namespace(**vars(args) | {"epochs": 12 * n})  # long enough that all have started before one ends
     every: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(n)]
 
     def one(i: int) -> None:

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor, nn
 
 from .checkpoint import Journal
+from .compiled import compiling
 from .config import Schedule
 from .coordination import JIOC
 from .data.augment import Augment
 from .data.loader import Images, Stream
 from .errors import Failed
 from .methods.base import Method
-from .nets.compiled import compiling
 from .nets.incremental import Net
 from .steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
 from .types import Batch, Task, Terms
@@ -166,11 +166,16 @@ class Engine:
         return nullcontext()
 
     def _lay_out(self, net: Net, method: Method) -> None:
-        """On CUDA, convolutions work on images with their channels innermost."""
-        if self.device.type == "cuda":
-            for value in (net, *(getattr(method, name) for name in method.persistent)):
-                if isinstance(value, Net):
-                    value.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        """On CUDA, convolutions have their channels innermost, and a teacher's are rounded to bf16 once for all steps."""
+        if self.device.type != "cuda":
+            return
+        for value in (net, *(getattr(method, name) for name in method.persistent)):
+            if isinstance(value, Net):
+                value.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if self.how.precision == "bf16" and method.teacher is not None:
+            for module in method.teacher.modules():
+                if isinstance(module, nn.Conv2d):
+                    module.to(torch.bfloat16)
 
     def _compiling(self, stream: Stream) -> Any:
         return compiling(math.ceil(stream.batch_size / self.how.parts)) if self.how.compile else nullcontext()

@@ -80,7 +80,7 @@ class GraphSteps:
             noise, place = self.noise.get_state(), self.place.clone()
             sums = {name: value.clone() for name, value in self.sums.items()}
             live = self.live()
-            before = [t.clone() for t in live]
+            before = [t.detach().clone() for t in live]  # a clone with a gradient would tie the graph to this stream
             stream = torch.cuda.Stream(self.device)
             stream.wait_stream(torch.cuda.current_stream(self.device))
             graph = torch.cuda.CUDAGraph()
@@ -92,6 +92,10 @@ class GraphSteps:
                 torch.cuda.current_stream(self.device).wait_stream(stream)
                 with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                     self._step(size)
+            except BaseException:
+                fresh = torch.Generator(self.device)  # a state that was being captured refuses to be drawn from
+                self.noise.graphsafe_set_state(fresh.graphsafe_get_state())
+                raise
             finally:
                 with torch.no_grad():
                     for t, value in zip(live, before, strict=True):

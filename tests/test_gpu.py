@@ -23,7 +23,8 @@ JIOC = {"coordinate": "jioc"}
 
 def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:
     """Weights after 20 steps of the second task of iCaRL + JIOC, the last of each epoch's five smaller."""
-    config = resolve(settings.make(method="icarl", task_sizes=(5, 5), memory=20, batch_size=128, later={"epochs": 4},
+    values = {"later": {"epochs": 4}} | values
+    config = resolve(settings.make(method="icarl", task_sizes=(5, 5), memory=20, batch_size=128, 
                                    coordination=JIOC, backbone="resnet32", **values))  # fmt: skip
     r = Run(config, load("digits", None))
     r.method.net.grow(5, r.method.generator)
@@ -41,9 +42,10 @@ def test_a_graph_gives_the_weights_of_eager_bit_for_bit() -> None:
 
 
 def test_compiled_backbones_agree_to_rounding() -> None:
-    eager, compiled = after_twenty_steps(**EXACT, engine="eager"), after_twenty_steps(**EXACT | {"compile": True})
-    for name, value in eager.items():
-        assert torch.allclose(compiled[name].double(), value.double(), atol=1e-4, rtol=1e-3), name
+    gentle = EXACT | {"later": {"epochs": 4, "lr": 1e-3}}  # at the usual rate, training amplifies any rounding
+    eager, compiled = after_twenty_steps(**gentle, engine="eager"), after_twenty_steps(**gentle | {"compile": True})
+    worst = {name: (compiled[name] - value).abs().max().item() for name, value in eager.items()}
+    assert max(worst.values()) < 1e-4, max(worst.items(), key=lambda kv: kv[1])
 
 
 def test_every_replay_draws_anew() -> None:
@@ -102,7 +104,7 @@ def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(monkeypatch: pyt
 
     def loss(self: ICaRL, *args: Any) -> Any:
         terms = real(self, *args)
-        float(terms["cls"].sum())  # waits for the device, which a capture refuses
+        float(terms["cls"].detach().sum())  # waits for the device, which a capture refuses
         return terms
 
     expected = run(**small_config())

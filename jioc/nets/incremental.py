@@ -6,9 +6,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from ..compiled import maybe_compiled
 from ..types import Output
 from .catalogue import shape
-from .compiled import run_backbone
 from .heads import HEADS
 from .resnet import ResNet, initialise
 
@@ -32,6 +32,15 @@ class Net(nn.Module):
         for p in twin.parameters():
             p.grad = None
         return twin
+
+
+def run_backbone(backbone: ResNet, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
+    """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
+    return maybe_compiled(_forward, len(x))(backbone, x, keep_maps)
+
+
+def _forward(backbone: ResNet, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
+    return backbone(x, keep_maps)
 
 
 class IncrementalNet(Net):

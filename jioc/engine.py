@@ -166,7 +166,7 @@ class Engine:
         return nullcontext()
 
     def _lay_out(self, net: Net, method: Method) -> None:
-        """On CUDA, convolutions have their channels innermost, and a teacher's are rounded to bf16 once for all steps."""
+        """On CUDA, convolutions have their channels innermost, and a teacher's are rounded to bf16 once for all."""
         if self.device.type != "cuda":
             return
         for value in (net, *(getattr(method, name) for name in method.persistent)):

@@ -77,7 +77,7 @@ class Journal:
     ):
         self.store, self.every, self.snapshot, self.restore = store, every, snapshot, restore
         self.stop = stop or (lambda: False)  # asked before every step
-        self._pieces: dict[str, str] = {}  # states of the task at hand and their checksums
+        self._pieces: dict[str, str] = {}  # states of the task at hand and their checksums, the latest last
         self._stage = 0
         self._going_on: Path | None = None  # the checkpoint that is being resumed from
         self._last = time.monotonic()
@@ -93,9 +93,13 @@ class Journal:
             try:
                 self._pieces = verified(folder)
                 self.restore(unpack(folder / "begin"))
+                latest = unpack(folder / list(self._pieces)[-1])
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 say(f"checkpoint {folder.name} is damaged and not used: {error}")
                 continue
+            self.store.cut_log(latest["log"])
+            for damaged in folders[: folders.index(folder)]:
+                shutil.rmtree(damaged)  # or the next checkpoint would bring its states along
             self._going_on, self._stage = folder, 0
             return True
         if folders:

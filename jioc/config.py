@@ -140,8 +140,14 @@ class Config(Options):
     # --- the machine: none of these changes what a run means ---
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     """auto, cpu, cuda or cuda:N."""
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """Arithmetic of the network; auto is fp32."""
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
+    """Arithmetic of the network; auto is bf16 on CUDA and fp32 on the CPU."""
+    engine: Literal["auto", "graph", "eager"] = "auto"
+    """On CUDA, a whole training step in one graph, or launched piece by piece."""
+    compile: bool | None = None
+    """Compile backbones; by default with the graph engine only."""
+    accumulate: Positive = 1
+    """Parts in which a batch is worked through to save memory; batch normalisation sees a part at a time."""
     deterministic: bool = False
     """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats)."""
     checkpoint_every: Amount = 30.0
@@ -162,7 +168,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
         if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
     ]
     name = prefix + "-".join(words[:2] if words and words[0] in ("first", "second") else words[:1]).replace("_", "-")
-    told = first["msg"][0].lower() + first["msg"][1:]
+    told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
+    told = told.replace("input should be", "it should be")
     if first["type"] == "extra_forbidden":
         return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration")
     return Refused(f"{name}: {first['input']!r} is refused: {told}")

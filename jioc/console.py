@@ -24,6 +24,10 @@ def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> 
     rich.print(sheet)
 
 
+def _figures(of: dict[str, Any]) -> str:
+    return f"{percent(of['all'])} (old {percent(of['old'])}, new {percent(of['new'])})"
+
+
 def percent(value: float | None) -> str:
     return "    –" if value is None else f"{value:5.2f}"
 
@@ -72,12 +76,9 @@ class Console:
 
     def task(self, row: dict[str, Any]) -> None:
         shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
-        parts = [f"{n} {percent(r['all'])} (old {percent(r['old'])}, new {percent(r['new'])})" for n, r in shown if r]
-        figures = "   ".join(parts)
-        print(
-            f"task {row['task']:>2}/{len(self.sizes)}  {row['classes'][1]:>3} classes  {figures}   {row['seconds']:.0f} s",
-            flush=True,
-        )
+        figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
+        where = f"task {row['task']:>2}/{len(self.sizes)}  {row['classes'][1]:>3} classes"
+        print(f"{where}  {figures}   {row['seconds']:.0f} s", flush=True)
 
     def note(self, what: dict[str, Any]) -> None:
         print(f"note: {what['text']}", file=sys.stderr)

@@ -77,8 +77,7 @@ class JIOC(Coordination):
 
     def _kept(self, out: Output, old: Output, batch: Batch, task: Task) -> Tensor:
         slices = heads(task.past) if self.oc_heads == "task" else [slice(0, task.n_old)]
-        kept = sum(distill(out.logits[:, s], old.logits[:, s], self.temperature) for s in slices)
-        assert isinstance(kept, Tensor)
+        kept = distill_heads(out.logits[:, : task.n_old], old.logits[:, : task.n_old], slices, self.temperature)
         if self.oc_data != "all":
             kept = kept * (batch.old if self.oc_data == "old" else ~batch.old)
         return self.gamma1 * (self.temperature**2 if self.kd_t2 else 1.0) * kept
@@ -88,6 +87,16 @@ class JIOC(Coordination):
             return (task.old_images + task.new_images) / task.new_images
         among = batch.old if self.quiet_scale == "old-mean" else ~batch.old
         return len(among) / among.sum().clamp_min(1)
+
+
+def distill_heads(logits: Tensor, teacher: Tensor, slices: list[slice], temperature: float) -> Tensor:
+    """The sum of the distillations on slices that cover the logits; heads of one size are worked on together: (n,)."""
+    sizes = [s.stop - s.start for s in slices]
+    if len(set(sizes)) == 1:
+        shape = (len(sizes), sizes[0])
+        return distill(logits.unflatten(1, shape), teacher.unflatten(1, shape), temperature).sum(1)
+    parts = zip(logits.split(sizes, 1), teacher.split(sizes, 1), strict=True)
+    return torch.stack([distill(a, b, temperature) for a, b in parts]).sum(0)
 
 
 def heads(past: list[slice]) -> list[slice]:

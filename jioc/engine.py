@@ -3,6 +3,8 @@
 import math
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -10,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from .checkpoint import Journal
+from .compiled import compiling
 from .config import Schedule
 from .coordination import JIOC
 from .data.augment import Augment
@@ -17,6 +20,7 @@ from .data.loader import Images, Stream
 from .errors import Failed
 from .methods.base import Method
 from .nets.incremental import Net
+from .steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
 from .types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
@@ -30,6 +34,16 @@ def lr_at(schedule: Schedule, epoch: int) -> float:
     return schedule.lr * 0.1 ** sum(epoch >= m for m in schedule.milestones or ())
 
 
+@dataclass(frozen=True)
+class How:
+    """How a step is carried out; none of it changes what is computed, but for rounding."""
+
+    precision: str = "fp32"  # or bf16, tf32
+    graph: bool = False  # the whole step in a CUDA graph
+    compile: bool = False  # backbones compiled
+    parts: int = 1  # a batch in several parts, to save memory; BN then sees a part at a time
+
+
 class Engine:
     """Trains networks on a device; holds the generators of data order and augmentation."""
 
@@ -40,25 +54,19 @@ class Engine:
         augment: Augment,
         schedules: dict[str, Schedule],
         momentum: float,
-        precision: str,
+        batch_size: int,
+        how: How,
         order: torch.Generator,
         noise: torch.Generator,
         journal: Journal,
         on_epoch: Callable[[dict[str, Any]], None],
+        note: Callable[[str], None],
     ):
-        self.train, self.augment, self.schedules, self.momentum, self.precision = (
-            train,
-            augment,
-            schedules,
-            momentum,
-            precision,
-        )
-        self.order, self.noise, self.journal, self.on_epoch = order, noise, journal, on_epoch
+        self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
+        self.batch_size, self.how, self.device = batch_size, how, train.device
+        self.order, self.noise, self.journal, self.on_epoch, self.note = order, noise, journal, on_epoch, note
         self.trained = 0  # images, and the seconds spent on them, in the task at hand
         self.seconds = 0.0
-
-    def autocast(self) -> torch.autocast:
-        return torch.autocast(self.train.device.type, torch.bfloat16, enabled=self.precision == "bf16")
 
     def fit(
         self,
@@ -76,40 +84,40 @@ class Engine:
         """Train `net` (or only `params`) on the stream. `stage` names the schedule: first, later or second."""
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
+        assert schedule.epochs is not None
         net = method.net if net is None else net
+        self._lay_out(net, method)
         trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
-        optimiser = torch.optim.SGD(trained, lr=0.0, momentum=self.momentum, weight_decay=schedule.weight_decay or 0.0)
         coordination = method.coordination if coordination is OWN else coordination
 
         saved = self.journal.enter()
         if saved is not None and saved.get("finished"):
             return
+        optimiser, set_lr = self._optimiser(trained, schedule.weight_decay or 0.0)
+        net.train(train_mode)
+        body = partial(self.step, method, task, net, loss or method.loss, coordination, optimiser)
+        steps = self._steps(body, net, trained, optimiser)
         first_epoch, first_step = 0, 0
-        sums: dict[str, Tensor] = {}
         if saved is not None:
             first_epoch, first_step = saved["epoch"], saved["step"]
             self.order.set_state(saved["order"])
-            sums = {name: value.to(self.train.device) for name, value in saved["sums"].items()}
+            steps.sums = {name: value.to(self.device) for name, value in saved["sums"].items()}
             for p, buffer in zip(trained, saved["momentum"], strict=True):
-                if buffer is not None:
-                    optimiser.state[p]["momentum_buffer"] = buffer.to(p.device)
+                optimiser.state[p]["momentum_buffer"].copy_(buffer)
 
-        net.train(train_mode)
-        step = partial(self.step, method, task, net, loss or method.loss, coordination, optimiser)
-        assert schedule.epochs is not None
         for epoch in range(first_epoch, schedule.epochs):
             before = self.order.get_state()  # from which this epoch's order can be drawn again
-            batches = [index.to(self.train.device) for index in stream.epoch(self.order)]
-            for group in optimiser.param_groups:
-                group["lr"] = lr_at(schedule, epoch)
-            started, skipped = time.perf_counter(), first_step
-            for i in range(first_step, len(batches)):
-                self.journal.leave_if_told(lambda: _progress(epoch, i, sums, optimiser, trained, before))  # noqa: B023
-                method.before_step(task, epoch, schedule.epochs, i)
-                for name, value in step(batches[i]).items():
-                    sums[name] = sums[name] + value if name in sums else value
-            self._report(task, stage, epoch, schedule, sums, batches, skipped, started)
-            sums, first_step = {}, 0
+            batches = stream.epoch(self.order)
+            set_lr(lr_at(schedule, epoch))
+            started = time.perf_counter()
+            with self._compiling(stream):
+                steps = self._begin(steps, batches, first_step)
+                for i in range(first_step, len(batches)):
+                    self.journal.leave_if_told(lambda: _progress(epoch, i, steps.sums, optimiser, trained, before))  # noqa: B023
+                    method.before_step(task, epoch, schedule.epochs, i)
+                    steps.run(i)
+            self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
+            first_step = 0
             if epoch + 1 < schedule.epochs:
                 after = self.order.get_state()
                 self.journal.epoch(lambda: _progress(epoch + 1, 0, {}, optimiser, trained, after))  # noqa: B023
@@ -125,28 +133,88 @@ class Engine:
         coordination: JIOC | None,
         optimiser: torch.optim.Optimizer,
         index: Tensor,
-    ) -> Terms:
-        """One batch: gather, augment, forward, terms, coordination, mean, backward, update.
-
-        Returns the sum of each term over the batch.
-        """
-        x = self.train.augmented(index, self.augment, self.noise)
-        y = self.train.labels[index]
-        batch = Batch(x, y, y < task.n_old)
-        with self.autocast():
-            out = net(x)
-            with torch.no_grad():
-                old = method.old_output(x, out)
-        terms = loss(batch, out, old, task)
-        if coordination is not None:
-            terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
-        weights = method.weights(task)
-        total = sum(weights.get(name, 1.0) * term.mean() for name, term in terms.items())  # the only reduction
-        assert isinstance(total, Tensor)
+        sums: Sums,
+    ) -> None:
+        """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
-        total.backward()
+        weights = method.weights(task)
+        for part in index.chunk(self.how.parts):
+            x = self.train.augmented(part, self.augment, self.noise)
+            y = self.train.labels[part]
+            batch = Batch(x, y, y < task.n_old)
+            with self._arithmetic():
+                out = net(x)
+                with torch.no_grad():
+                    old = method.old_output(x, out)
+            terms = loss(batch, out, old, task)
+            if coordination is not None:
+                terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
+            total = sum(weights.get(name, 1.0) * term.mean() for name, term in terms.items())  # the only reduction
+            assert isinstance(total, Tensor)
+            (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
+            for name, term in terms.items():
+                if name not in sums:
+                    sums[name] = torch.zeros((), device=self.device)
+                sums[name].add_(term.detach().sum())
         optimiser.step()
-        return {name: term.detach().sum() for name, term in terms.items()}
+
+    # --- the machine ---
+
+    def _arithmetic(self) -> Any:
+        if self.how.precision == "bf16":
+            return torch.autocast(self.device.type, torch.bfloat16)
+        return nullcontext()
+
+    def _lay_out(self, net: Net, method: Method) -> None:
+        """On CUDA, convolutions have their channels innermost, and a teacher's are rounded to bf16 once for all."""
+        if self.device.type != "cuda":
+            return
+        for value in (net, *(getattr(method, name) for name in method.persistent)):
+            if isinstance(value, Net):
+                value.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        if self.how.precision == "bf16" and method.teacher is not None:
+            for module in method.teacher.modules():
+                if isinstance(module, nn.Conv2d):
+                    module.to(torch.bfloat16)
+
+    def _compiling(self, stream: Stream) -> Any:
+        return compiling(math.ceil(stream.batch_size / self.how.parts)) if self.how.compile else nullcontext()
+
+    def _optimiser(
+        self, trained: list[nn.Parameter], weight_decay: float
+    ) -> tuple[torch.optim.SGD, Callable[[float], object]]:
+        """SGD and what sets its rate. For the graph's sake the rate is a tensor and momentum exists from the start."""
+        cuda = self.device.type == "cuda"
+        lr: Any = torch.zeros((), device=self.device) if cuda else 0.0
+        optimiser = torch.optim.SGD(trained, lr, self.momentum, weight_decay=weight_decay, fused=cuda)
+        for p in trained:
+            optimiser.state[p]["momentum_buffer"] = torch.zeros_like(p)
+        return optimiser, lr.fill_ if cuda else partial(optimiser.param_groups[0].__setitem__, "lr")
+
+    def _steps(self, body: Any, net: Net, trained: list[nn.Parameter], optimiser: torch.optim.Optimizer) -> Steps:
+        if not self.how.graph:
+            return EagerSteps(body, self.device)
+
+        def live() -> list[Tensor]:
+            momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
+            return [*{id(t): t for t in (*net.state_dict(keep_vars=True).values(), *trained, *momentum)}.values()]
+
+        return GraphSteps(body, self.device, self.noise, live)
+
+    def _begin(self, steps: Steps, batches: list[Tensor], first: int) -> Steps:
+        """An epoch starts; a step that cannot be captured is taken as it is from here on."""
+        try:
+            steps.begin(batches, first)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            if not isinstance(steps, GraphSteps):
+                raise
+            self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {graph_refusal(error)}")
+            sums, steps = steps.sums, EagerSteps(steps.body, self.device)
+            steps.sums = sums
+            steps.begin(batches, first)
+        return steps
 
     def _report(
         self,
@@ -154,14 +222,17 @@ class Engine:
         stage: str,
         epoch: int,
         schedule: Schedule,
-        sums: dict[str, Tensor],
+        sums: Sums,
         batches: list[Tensor],
         skipped: int,
         started: float,
     ) -> None:
         """One line for the log; the epoch's only wait for the device."""
         images = sum(map(len, batches))
-        means = {name: value.item() / images for name, value in sums.items()}
+        values = torch.stack(list(sums.values())).tolist()
+        means = {name: value / images for name, value in zip(sums, values, strict=True)}
+        for value in sums.values():
+            value.zero_()
         if not all(map(math.isfinite, means.values())):
             where = f"task {task.index + 1}, epoch {epoch + 1}"
             raise Failed(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
@@ -184,13 +255,8 @@ class Engine:
 
 
 def _progress(
-    epoch: int,
-    step: int,
-    sums: dict[str, Tensor],
-    optimiser: torch.optim.Optimizer,
-    trained: list[nn.Parameter],
-    order: Tensor,
+    epoch: int, step: int, sums: Sums, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter], order: Tensor
 ) -> dict[str, Any]:
     """What the rest of the stage depends on beside the run's state; `order`: the generator before the epoch's draw."""
-    momentum = [optimiser.state[p].get("momentum_buffer") if p in optimiser.state else None for p in trained]
-    return {"epoch": epoch, "step": step, "sums": sums, "momentum": momentum, "order": order}
+    momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
+    return {"epoch": epoch, "step": step, "sums": dict(sums), "momentum": momentum, "order": order}

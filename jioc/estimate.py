@@ -52,7 +52,7 @@ def _speed(run: Run) -> float:
         if i == 1:
             _settle(run.device)
             started = time.perf_counter()
-        run.engine.step(method, task, method.net, method.loss, None, optimiser, index)
+        run.engine.step(method, task, method.net, method.loss, None, optimiser, index, {})
     _settle(run.device)
     return STEPS * len(index) / (time.perf_counter() - started)
 

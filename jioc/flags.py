@@ -20,7 +20,7 @@ GROUPS = {  # first field of each group of `jioc run --help`
     "data": "what is learnt",
     "memory": "what is remembered",
     "backbone": "the network",
-    "later": "training; first tasks and second stages take --first-… and --second-…",
+    "later": "training",
     "coordination": "JIOC",
     "options": "of the method alone",
     "seed": "seeds",
@@ -52,11 +52,12 @@ class Parser(argparse.ArgumentParser):
 def add_config(parser: Parser, spec: Spec) -> None:
     """Every field of the configuration, with the defaults of that method."""
     usual = resolve(Config(method=spec.name))
+    parser.usage = "jioc run METHOD [options]"
     group: Any = parser
     for name, field in Config.model_fields.items():
         if name in GROUPS:
             title = f"of {spec.title} alone" if name == "options" else GROUPS[name]
-            group = parser.add_argument_group(title)
+            group = parser.add_argument_group(title, _stages(usual, spec) if name == "later" else None)
         if name == "method":
             continue
         if name in PREFIX:
@@ -73,6 +74,16 @@ def add_config(parser: Parser, spec: Spec) -> None:
                 _add(group, part, info, usual.options[part])
         else:
             _add(group, name, field, getattr(usual, name) if name in ("backbone", "stem") else field.default)
+
+
+def _stages(usual: Config, spec: Spec) -> str:
+    """What the flags for the other stages are, and their defaults."""
+    lines = ["These are for the tasks after the first."]
+    for name, what in [("first", "the first task"), ("second", "the second stage")]:
+        if name == "first" or spec.second:
+            values = [f"{n.replace('_', ' ')} {_show(v)}" for n, v in getattr(usual, name) if v is not None]
+            lines.append(f"For {what}: --{name}-epochs, --{name}-lr and so on ({', '.join(values)}).")
+    return " ".join(lines)
 
 
 def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:

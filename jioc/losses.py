@@ -16,12 +16,12 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def distill(logits: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
-    """KL(teacher || student) of the softmaxes at a temperature, without the factor T².
+    """KL(teacher || student) of the softmaxes over the last dimension at a temperature, without the factor T².
 
     Its gradient is that of the cross-entropy form which PyCIL uses; the two differ by the teacher's entropy.
     """
-    target = F.log_softmax(teacher / temperature, dim=1)
-    return (target.exp() * (target - F.log_softmax(logits / temperature, dim=1))).sum(1)
+    target = F.log_softmax(teacher / temperature, dim=-1)
+    return (target.exp() * (target - F.log_softmax(logits / temperature, dim=-1))).sum(-1)
 
 
 def label_score(logits: Tensor, y: Tensor) -> Tensor:

@@ -5,6 +5,7 @@ result = jioc.run(method="icarl", data="digits", coordination={"coordinate": "ji
 result["average"]["cnn"]
 """
 
+import os
 import platform
 import subprocess
 import time
@@ -27,8 +28,8 @@ from .data.augment import Augment
 from .data.dataset import Dataset, load
 from .data.loader import Images, TaskData
 from .data.scenario import Scenario
-from .engine import Engine
-from .errors import Refused
+from .engine import Engine, How
+from .errors import Failed, Refused
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
@@ -83,9 +84,9 @@ class Run:
         self.tell: Callback = callback or (lambda kind, what: None)
         self.spec = specs.find(config.method)
         self.device = pick_device(config.device)
-        self.precision = "fp32" if config.precision == "auto" else config.precision
-        repeat_exactly(config.deterministic)
-        self.environment, self.commit = environment(self.device, self.precision), commit()
+        self.how = how(config, self.device)
+        set_up_torch(self.how, config.deterministic)
+        self.environment, self.commit = environment(self.device, self.how), commit()
         self.scenario = scenarios.make(dataset, config)
         self.train, self.test = images(dataset, self.scenario, self.device)
         self.dataset = dataset
@@ -104,26 +105,29 @@ class Run:
             augment=dataset.augment if config.augment else Augment(),
             schedules={"first": config.first, "later": config.later, "second": config.second},
             momentum=config.momentum,
-            precision=self.precision,
+            batch_size=config.batch_size,
+            how=self.how,
             order=order,
             noise=noise,
             journal=self.journal,
             on_epoch=self._on_epoch,
+            note=self.note,
         )
+        self.noted: set[str] = set()
         self.rows: list[dict[str, Any]] = []
         self.spent = 0.0  # seconds of the task at hand before the last resume
         self.started = time.perf_counter()
 
     def go(self) -> Result:
         """Every task that is still to learn, in turn."""
-        resumed = self.journal.resume(lambda text: self.tell("note", {"text": text}))
+        resumed = self.journal.resume(self.note)
         self.tell(
             "start",
             {
                 "sizes": list(self.scenario.sizes),
                 "counts": self.scenario.counts,
                 "device": self.environment["device"],
-                "precision": self.precision,
+                "precision": self.how.precision,
                 "done": len(self.rows),
             },
         )
@@ -132,7 +136,13 @@ class Run:
         elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
             self._keep(self.result())  # killed after the task's checkpoint, before its result
         while len(self.rows) < len(self.scenario.sizes):
-            self.learn_next()
+            try:
+                self.learn_next()
+            except torch.OutOfMemoryError:
+                parts = 2 * self.how.parts
+                raise Failed(
+                    f"the device has too little memory for this step; --accumulate {parts} halves it"
+                ) from None
             self.journal.begin()
             self._keep(self.result())
             self.tell("task", self.rows[-1])
@@ -191,7 +201,7 @@ class Run:
         y = self.test.labels[index]
         judged = {name: metrics.judge(torch.cat(parts), y, task.sizes) for name, parts in ranked.items()}
         if "nme" not in judged and self.spec.memory == "exemplars":
-            self.tell("note", {"text": "no exemplar is kept, so there is no nearest-mean read-out"})
+            self.note("no exemplar is kept, so there is no nearest-mean read-out")
         diagnosed = diagnostics.diagnose(torch.cat(logits), y, task, before, self.method.head_weight(), trained_on)
         thirds = diagnostics.thirds(judged["cnn"]["per_class"], self.scenario.counts[: task.n_seen])
         return {
@@ -239,8 +249,6 @@ class Run:
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
         self.rows = state["rows"]
-        if self.store:
-            self.store.cut_log(state["log"])
         self.engine.trained, self.engine.seconds = state["trained"], state["fit_seconds"]
         self.spent, self.started = state["seconds"], time.perf_counter()
 
@@ -268,6 +276,12 @@ class Run:
             coordination=None if c.coordination.coordinate == "none" else JIOC(**c.coordination.model_dump()),
             generator=generator,
         )
+
+    def note(self, text: str) -> None:
+        """Something that a person should know, said once."""
+        if text not in self.noted:
+            self.noted.add(text)
+            self.tell("note", {"text": text})
 
     def _on_epoch(self, line: dict[str, Any]) -> None:
         if self.store is not None:
@@ -312,18 +326,34 @@ def pick_device(word: str) -> torch.device:
     return torch.device(word)
 
 
-def repeat_exactly(yes: bool) -> None:
-    torch.backends.cudnn.deterministic = yes
-    torch.backends.cudnn.benchmark = not yes
+def how(config: Config, device: torch.device) -> How:
+    """What `auto` means here."""
+    cuda = device.type == "cuda"
+    if config.engine == "graph" and not cuda:
+        raise Refused("--engine graph needs a CUDA device")
+    graph = cuda and config.engine != "eager"
+    precision = ("bf16" if cuda else "fp32") if config.precision == "auto" else config.precision
+    return How(precision, graph, graph if config.compile is None else config.compile, config.accumulate)
 
 
-def environment(device: torch.device, precision: str) -> dict[str, Any]:
+def set_up_torch(how: How, deterministic: bool) -> None:
+    """The switches that torch keeps for the whole process."""
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = how.precision != "fp32"
+    torch.backends.cudnn.deterministic = deterministic
+    torch.backends.cudnn.benchmark = not deterministic
+    if deterministic:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
+    torch.use_deterministic_algorithms(deterministic, warn_only=True)
+
+
+def environment(device: torch.device, how: How) -> dict[str, Any]:
     return {
         "torch": torch.__version__,
         "python": platform.python_version(),
         "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
         "threads": torch.get_num_threads(),
-        "precision": precision,
+        "precision": how.precision,
+        "engine": ("graph" if how.graph else "eager") + (", compiled" if how.compile else ""),
     }
 
 

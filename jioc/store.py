@@ -79,6 +79,7 @@ class Store:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            lock.close()
             raise Refused(f"another process is writing to {str(self.folder)!r}") from None
         return lock
 

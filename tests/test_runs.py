@@ -1,11 +1,17 @@
 """Whole runs on the digits: what holds for every method."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from jioc.checkpoint import unpack
+from jioc.errors import Refused
 from jioc.methods.specs import SPECS
 from jioc.runner import run
+
+Weights = dict[str, torch.Tensor]
 
 
 def figures(result: dict[str, Any]) -> dict[str, Any]:
@@ -15,6 +21,143 @@ def figures(result: dict[str, Any]) -> dict[str, Any]:
     return {k: result[k] for k in ("classes", "counts", "average", "last", "forgetting", "complete")} | {"tasks": rows}
 
 
+def weights(folder: Path) -> Weights:
+    return unpack(folder / "model.safetensors")["net"]
+
+
+def same(a: Weights, b: Weights) -> bool:
+    return a.keys() == b.keys() and all(a[name].equal(b[name]) for name in a)
+
+
 @pytest.mark.parametrize("method", SPECS)
-def test_same_settings_give_the_same_result(method: str, small: dict[str, Any]) -> None:
-    assert figures(run(method=method, **small)) == figures(run(method=method, **small))
+def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
+    method: str, small: dict[str, Any], tmp_path: Path
+) -> None:
+    off = {"coordinate": "oc", "gamma1": 0, "gamma2": 0}
+    if SPECS[method].memory == "none":
+        off = {"coordinate": "none", "gamma1": 5}
+    first = run(method=method, **small, out=tmp_path / "first")
+    again = run(method=method, **small, coordination=off, out=tmp_path / "again")
+    assert figures(first) == figures(again)
+    assert same(weights(tmp_path / "first"), weights(tmp_path / "again"))
+
+
+def test_jioc_switched_on_is_not_none(small: dict[str, Any], tmp_path: Path) -> None:
+    run(method="icarl", **small, out=tmp_path / "none")
+    for part in ("ic", "oc", "jioc"):
+        run(method="icarl", **small, coordination={"coordinate": part}, out=tmp_path / part)
+        assert not same(weights(tmp_path / "none"), weights(tmp_path / part))
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [({"init_seed": 2}, "order of images"), ({"data_seed": 2}, "weights"), ({"seed": 2}, "neither")],
+)
+def test_seeds_of_weights_and_data_are_apart(changed: dict[str, int], kept: str, small: dict[str, Any]) -> None:
+    from jioc import config as settings
+    from jioc.data.dataset import load
+    from jioc.resolve import resolve
+    from jioc.runner import Run
+
+    data = load("digits", None)
+    a, b = (Run(resolve(settings.make(method="icarl", **small, **more)), data) for more in ({}, changed))
+    same_weights = a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
+    orders = [r.arrival(0)[1].alone().epoch(r.generators["order"]) for r in (a, b)]
+    same_order = torch.cat(orders[0]).equal(torch.cat(orders[1]))
+    assert (same_weights, same_order) == {
+        "order of images": (False, True),
+        "weights": (True, False),
+        "neither": (False, False),
+    }[kept]
+
+
+def test_another_class_order_leaves_the_first_weights_and_the_draws(small: dict[str, Any]) -> None:
+    from jioc import config as settings
+    from jioc.data.dataset import load
+    from jioc.resolve import resolve
+    from jioc.runner import Run
+
+    data = load("digits", None)
+    a, b = (Run(resolve(settings.make(method="icarl", **small, order_seed=s)), data) for s in (1993, 5))
+    assert a.scenario.classes != b.scenario.classes
+    assert a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
+    assert all(g.get_state().equal(b.generators[name].get_state()) for name, g in a.generators.items())
+
+
+def test_learning_beats_chance_and_the_ceiling_beats_the_floor(small: dict[str, Any]) -> None:
+    longer = small | {"later": {"epochs": 15}, "first": {"epochs": 15}}
+    last = {m: run(method=m, **longer)["tasks"][-1]["cnn"] for m in ("finetune", "icarl", "joint")}
+    assert last["joint"]["all"] > 80 and last["icarl"]["new"] > 60
+    assert last["finetune"]["old"] < last["icarl"]["old"] < last["joint"]["old"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"task_sizes": (2, 2, 2, 2, 2)},
+        {"task_sizes": (1, 1, 7, 1)},
+        {"task_sizes": (9, 1)},
+        {"tasks": 1, "task_sizes": None},
+        {"memory": 0},
+        {"memory": 10},
+        {"long_tail": 40, "memory": 500},
+        {"memory_per_class": 50, "long_tail": 40},
+        {"batch_size": 1000},
+        {"batch_size": 7, "later": {"epochs": 1}, "first": {"epochs": 1}},
+        {"holdout": 0.2},
+        {"select": "random"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("coordinate", ["none", "jioc"])
+def test_odd_settings_train_or_are_refused(odd: dict[str, Any], coordinate: str, small: dict[str, Any]) -> None:
+    settings = small | {"later": {"epochs": 2}, "first": {"epochs": 2}} | odd
+    if odd.get("memory") == 0 and coordinate == "jioc":
+        with pytest.raises(Refused, match="keeps no exemplars"):
+            run(method="icarl", **settings, coordination={"coordinate": coordinate})
+        return
+    result = run(method="icarl", **settings, coordination={"coordinate": coordinate})
+    assert result["complete"] and result["average"]["cnn"] is not None
+    assert (result["average"]["nme"] is None) == (odd.get("memory") == 0)
+
+
+def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> None:
+    result = run(method="icarl", **(small | {"memory_per_class": 50, "long_tail": 42}))
+    assert min(result["counts"]) == 3
+    assert result["tasks"][-1]["memory"] == sum(min(50, n) for n in result["counts"])
+
+
+def test_a_holdout_is_what_the_run_is_judged_by(small: dict[str, Any]) -> None:
+    whole, held = run(method="replay", **small), run(method="replay", **small, holdout=0.5)
+    assert sum(held["counts"]) == pytest.approx(sum(whole["counts"]) / 2, abs=10)
+
+
+def test_a_callback_sees_every_epoch_and_task(small: dict[str, Any]) -> None:
+    seen: list[str] = []
+    run(method="replay", **small, callback=lambda kind, what: seen.append(kind))
+    assert seen.count("epoch") == 4 + 3 + 3 and seen.count("task") == 3 and seen[0] == "start"
+
+
+def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from jioc.methods.icarl import ICaRL
+
+    states: list[tuple[Weights, Weights]] = []
+    real = ICaRL.remember
+
+    def remember(self: ICaRL, *args: Any) -> None:
+        if self.teacher is not None:
+            states.append((kept[-1], {k: v.clone() for k, v in self.teacher.state_dict().items()}))
+        real(self, *args)
+
+    kept: list[Weights] = []
+    keep = ICaRL.keep_teacher
+
+    def keep_teacher(self: ICaRL) -> None:
+        keep(self)
+        assert self.teacher is not None
+        kept.append({k: v.clone() for k, v in self.teacher.state_dict().items()})
+
+    monkeypatch.setattr(ICaRL, "remember", remember)
+    monkeypatch.setattr(ICaRL, "keep_teacher", keep_teacher)
+    run(method="icarl", **small)
+    assert len(states) == 2 and all(same(before, after) for before, after in states)

@@ -19,15 +19,18 @@ class Augment:
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """uint8 (n, c, h, w) -> whole levels as float32."""
-        n, device = len(x), x.device
+        return self.apply(x, *self.draw(len(x), x.device, generator))
+
+    def draw(self, n: int, device: torch.device, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """Where to crop (2, n), whether to mirror (n,), how to brighten (n,)."""
+        corner = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=device)
+        mirrored, factor = torch.rand((2, n), generator=generator, device=device)
+        return corner, mirrored < (0.5 if self.flip else 0.0), 1 + self.brightness * (2 * factor - 1)
+
+    def apply(self, x: Tensor, corner: Tensor, mirrored: Tensor, factor: Tensor) -> Tensor:
         if self.pad or self.flip:
-            top, left = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=device)
-            mirrored = torch.rand(n, generator=generator, device=device) < (0.5 if self.flip else 0.0)
-            x = crop_flip(x, self.pad, top, left, mirrored)
-        if not self.brightness:
-            return x.float()
-        factor = 1 + self.brightness * (2 * torch.rand(n, generator=generator, device=device) - 1)
-        return brighten(x, factor)
+            x = crop_flip(x, self.pad, corner[0], corner[1], mirrored)
+        return brighten(x, factor) if self.brightness else x.float()
 
 
 def crop_flip(x: Tensor, pad: int, top: Tensor, left: Tensor, mirrored: Tensor) -> Tensor:

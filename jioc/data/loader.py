@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..compiled import maybe_compiled
 from ..memory import Memory
 from .augment import Augment
 
@@ -24,9 +25,7 @@ class Images:
         device: torch.device,
     ):
         self.pixels = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
-        self.labels = torch.from_numpy(labels).to(
-            device
-        )  # in the order in which classes are learnt; -1 for classes not used
+        self.labels = torch.from_numpy(labels).to(device)  # in the order of learning; -1 for classes not used
         shape = (1, -1, 1, 1)
         self.scale = (1 / (255 * torch.tensor(std, device=device))).view(shape)
         self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
@@ -37,13 +36,21 @@ class Images:
         return self.pixels[index] * self.scale - self.shift
 
     def augmented(self, index: Tensor, augment: Augment, generator: torch.Generator) -> Tensor:
-        return augment(self.pixels[index], generator) * self.scale - self.shift
+        draws = augment.draw(len(index), self.device, generator)
+        return maybe_compiled(_augmented, len(index))(augment, self.pixels, index, draws, self.scale, self.shift)
+
+
+def _augmented(
+    augment: Augment, pixels: Tensor, index: Tensor, draws: tuple[Tensor, ...], scale: Tensor, shift: Tensor
+) -> Tensor:
+    return augment.apply(pixels[index], *draws) * scale - shift
 
 
 class Stream(Protocol):
     """The images that a stage trains on."""
 
     images: int  # an epoch visits
+    batch_size: int  # of a full step
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         """One epoch's batches of indices, in an order drawn from the generator."""

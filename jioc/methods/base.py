@@ -61,7 +61,7 @@ class Method:
         return None if self.teacher is None else self.teacher(x)
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
-        """Called before every training step, for what changes with time; a captured step sees tensors changed in place."""
+        """Called before every training step: what changes with time is a tensor changed in place here."""
 
     # --- the order of events when a task arrives ------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from ..compiled import maybe_compiled
 from ..types import Output
 from .catalogue import shape
 from .heads import HEADS
@@ -33,10 +34,19 @@ class Net(nn.Module):
         return twin
 
 
+def run_backbone(backbone: ResNet, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
+    """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
+    return maybe_compiled(_forward, len(x))(backbone, x, keep_maps)
+
+
+def _forward(backbone: ResNet, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
+    return backbone(x, keep_maps)
+
+
 class IncrementalNet(Net):
     """One backbone and a head that grows.
 
-    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (keep the stages' outputs), head, classes.
+    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs), head, classes
     """
 
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
@@ -54,7 +64,7 @@ class IncrementalNet(Net):
         self.plan["classes"] += n
 
     def forward(self, x: Tensor) -> Output:
-        features, maps = self.backbone(x, self.plan["maps"])
+        features, maps = run_backbone(self.backbone, x, self.plan["maps"])
         return Output(self.head(features).float(), features, maps)
 
 

@@ -13,19 +13,36 @@ from torch import Tensor, nn
 from .catalogue import Shape
 
 
+class BatchNorm(nn.Module):
+    """torch's BatchNorm2d less its count of batches, which nothing reads and which costs a kernel a layer and step."""
+
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, channels: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(channels))
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.register_buffer("running_mean", torch.zeros(channels))
+        self.register_buffer("running_var", torch.ones(channels))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, self.training)
+
+
 class Block(nn.Module):
     """conv - BN - ReLU - conv - BN, plus the shortcut, ReLU."""
 
     def __init__(self, inside: int, outside: int, stride: int, shortcut: str, last_relu: bool = True):
         super().__init__()
         self.conv1 = nn.Conv2d(inside, outside, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(outside)
+        self.bn1 = BatchNorm(outside)
         self.conv2 = nn.Conv2d(outside, outside, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(outside)
+        self.bn2 = BatchNorm(outside)
         self.stride, self.added, self.last_relu = stride, outside - inside, last_relu
         self.down: nn.Module | None = None
         if shortcut == "B" and (stride > 1 or self.added):
-            self.down = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), nn.BatchNorm2d(outside))
+            self.down = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), BatchNorm(outside))
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
@@ -38,7 +55,7 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """x (n, c, h, w) -> features (n, d) and, if asked, the stages' outputs. For cosine heads: B shortcuts, no last ReLU."""
+    """x (n, c, h, w) -> features (n, d) and the stages' outputs. For cosine heads: B shortcuts, no last ReLU."""
 
     def __init__(self, shape: Shape, stem: str, channels: int, cosine: bool = False):
         super().__init__()
@@ -47,7 +64,7 @@ class ResNet(nn.Module):
             self.conv = nn.Conv2d(channels, first, 7, 2, 3, bias=False)
         else:
             self.conv = nn.Conv2d(channels, first, 3, 1, 1, bias=False)
-        self.bn = nn.BatchNorm2d(first)
+        self.bn = BatchNorm(first)
         self.pool = stem in ("imagenet", "cifar-pool")
         self.stages = nn.ModuleList()
         inside = first
@@ -75,12 +92,8 @@ class ResNet(nn.Module):
 
 @torch.no_grad()
 def initialise(net: nn.Module, generator: torch.Generator) -> None:
-    """Draw every convolution and reset every BN, from the generator alone."""
+    """Draw every convolution, from the generator alone."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
             fan_out = module.out_channels * math.prod(module.kernel_size)
             module.weight.normal_(0, math.sqrt(2 / fan_out), generator=generator)
-        elif isinstance(module, nn.BatchNorm2d):
-            module.reset_running_stats()
-            module.weight.fill_(1)
-            module.bias.zero_()

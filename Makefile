@@ -1,0 +1,34 @@
+# The two commands of the README are `make demo` and `make test`; each makes .venv and installs what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test check test-extras clean
+
+demo: .venv/installed
+	$(BIN)/jioc demo
+
+test: .venv/tested
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not extras"
+
+check: .venv/tested
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not extras"
+
+# what needs a browser, Ray or another heavy extra; installed here, where it may be
+test-extras: .venv/tested
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m extras || [ $$? -eq 5 ]
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(INSTALL) -e .
+	touch $@
+
+.venv/tested: .venv/installed
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist .pytest_cache .ruff_cache .mypy_cache

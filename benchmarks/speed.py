@@ -1,0 +1,244 @@
+"""Images a second of a training step with a teacher: the usual loop, and ours in several ways, in one run.
+
+    python benchmarks/speed.py --backbone resnet32 --pack 6 [--json FILE]
+
+The usual loop is written here as toolboxes write it: PIL transforms per image in a loader of several workers, fp32
+launched op by op, the loss read back every step. All variants train the second task of ten (20 classes, 5,000 new
+images, 2,000 exemplars, batch 128) of iCaRL on random images of CIFAR's size; ours through the product's own `fit`.
+On a CPU everything is smaller and there is no graph.
+"""
+
+import argparse
+import json
+import platform
+import random
+import statistics
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from PIL import Image, ImageEnhance, ImageOps
+
+from jioc import config as settings
+from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+from jioc.data.dataset import Dataset
+from jioc.nets.incremental import build
+from jioc.pack import own_stream
+from jioc.resolve import resolve
+from jioc.runner import Run, commit
+
+BATCH = 128
+MEAN, STD = (np.array(v, np.float32) for v in STATISTICS["cifar100"])
+
+
+def made(each: int) -> Dataset:
+    """Random images of CIFAR-100's shape."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(100), each)
+    x = rng.integers(0, 256, (len(y), 3, 32, 32), np.uint8)
+    names = [str(c) for c in range(100)]
+    return Dataset("cifar100", names, x, y, x[:100], np.arange(100), *STATISTICS["cifar100"], CROP_FLIP_BRIGHTNESS)
+
+
+# --- the usual loop ---
+
+
+class PilImages(torch.utils.data.Dataset):
+    """One image at a time: crop, flip, brightness, then to a normalised tensor; by torchvision where there is one."""
+
+    def __init__(self, x: np.ndarray, y: np.ndarray):
+        self.x, self.y = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y
+        self.transform = torchvision_transform() or pil_transform
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, i: int) -> tuple[int, torch.Tensor, int]:
+        return i, self.transform(Image.fromarray(self.x[i])), int(self.y[i])
+
+
+def torchvision_transform() -> Any:
+    try:
+        from torchvision import transforms
+    except (ImportError, RuntimeError):
+        return None
+    return transforms.Compose(
+        [
+            transforms.RandomCrop(32, padding=4),
+            transforms.RandomHorizontalFlip(),
+            transforms.ColorJitter(brightness=63 / 255),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN.tolist(), STD.tolist()),
+        ]
+    )
+
+
+def pil_transform(image: Image.Image) -> torch.Tensor:
+    image = ImageOps.expand(image, 4)
+    left, top = random.randint(0, 8), random.randint(0, 8)
+    image = image.crop((left, top, left + 32, top + 32))
+    if random.random() < 0.5:
+        image = ImageOps.mirror(image)
+    image = ImageEnhance.Brightness(image).enhance(random.uniform(1 - 63 / 255, 1 + 63 / 255))
+    levels = (np.asarray(image, np.float32) / 255 - MEAN) / STD
+    return torch.from_numpy(levels.transpose(2, 0, 1).copy())
+
+
+def usual(data: Dataset, args: argparse.Namespace, device: torch.device) -> float:
+    g = torch.Generator().manual_seed(0)
+    plan = {
+        "backbone": args.backbone,
+        "stem": args.stem,
+        "channels": 3,
+        "cosine": False,
+        "maps": False,
+        "head": "linear",
+    }
+    net = build(plan | {"classes": 0}, g).to(device)
+    net.grow(10, g)
+    teacher = net.frozen_copy()
+    net.grow(10, g)
+    images = PilImages(data.train_x[: args.images], data.train_y[: args.images] % 20)
+    loader = torch.utils.data.DataLoader(images, BATCH, shuffle=True, num_workers=args.workers, persistent_workers=True)
+    optimiser = torch.optim.SGD(net.parameters(), 0.1, 0.9, weight_decay=2e-4)
+    net.train()
+    speeds = []
+    for _ in range(args.epochs):
+        started, right = time.perf_counter(), 0
+        for _, x, y in loader:
+            x, y = x.to(device), y.to(device)
+            out = net(x)
+            with torch.no_grad():
+                old = teacher(x).logits
+            kd = -(F.softmax(old / 2, 1) * F.log_softmax(out.logits[:, :10] / 2, 1)).sum(1).mean()
+            loss = F.cross_entropy(out.logits, y) + kd
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            loss.item()
+            right += out.logits.argmax(1).eq(y).sum().item()
+        speeds.append(len(images) / (time.perf_counter() - started))
+    return statistics.median(speeds[1:])
+
+
+# --- ours ---
+
+
+def ours(data: Dataset, args: argparse.Namespace, told: list[tuple[float, dict[str, Any]]], **values: Any) -> None:
+    """The second task's fit; `told` gets the time and the line of every epoch."""
+    config = resolve(
+        settings.make(
+            method="icarl",
+            data="cifar100",
+            backbone=args.backbone,
+            stem=args.stem,
+            device=args.device,
+            later={"epochs": args.epochs},
+            memory=2000,
+            **values,
+        )  # fmt: skip
+    )
+    run = Run(
+        config, data, callback=lambda kind, what: told.append((time.perf_counter(), what)) if kind == "epoch" else None
+    )
+    method = run.method
+    method.net.grow(10, method.generator)
+    method.memory.classes = [torch.from_numpy(index[: args.old // 10]) for index in run.scenario.train[:10]]
+    method.keep_teacher()
+    task, arrived = run.arrival(1)
+    method.net.grow(10, method.generator)
+    run.engine.fit(method, task, arrived.with_memory(method.memory))
+
+
+def alone(data: Dataset, args: argparse.Namespace, **values: Any) -> tuple[float, float]:
+    """Images a second, and the seconds of the first epoch beyond a usual one: warm-up, capture, compilation."""
+    told: list[tuple[float, dict[str, Any]]] = []
+    ours(data, args, told, **values)
+    lines = [line for _, line in told]
+    speed = statistics.median(line["images_per_second"] for line in lines[1:])
+    return speed, lines[0]["seconds"] - lines[0]["images"] / speed
+
+
+def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> float:
+    """All runs' images a second while all of them train."""
+    args = argparse.Namespace(**vars(args) | {"epochs": 12 * n})  # long enough that all have started before one ends
+    every: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(n)]
+
+    def one(i: int) -> None:
+        with own_stream(torch.device(args.device)):
+            ours(data, args, every[i], seed=i, **values)
+
+    threads = [threading.Thread(target=one, args=(i,)) for i in range(n)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    begin, end = max(told[0][0] for told in every), min(told[-1][0] for told in every)
+    images = sum(line["images"] for told in every for when, line in told if begin < when <= end)
+    return images / (end - begin)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--backbone", default=None)
+    parser.add_argument("--stem", default="cifar")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--pack", type=int, nargs="*", default=[3, 6])
+    parser.add_argument("--epochs", type=int, default=None)
+    parser.add_argument("--workers", type=int, default=None)
+    parser.add_argument("--only", nargs="*", default=None, help="variants whose names contain one of these words")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    cuda = args.device.startswith("cuda")
+    args.backbone = args.backbone or "resnet32"
+    args.epochs = args.epochs or (12 if cuda else 3)
+    args.workers = args.workers or (8 if cuda else 2)
+    each = 500 if cuda else 20
+    args.old = 2000 if cuda else 100
+    args.images = 10 * each + args.old
+    data, device = made(each), torch.device(args.device)
+    jioc = {"coordination": {"coordinate": "jioc"}}
+    if cuda:
+        variants = {
+            "ours, eager fp32": {"engine": "eager", "precision": "fp32"},
+            "ours, graph fp32": {"precision": "fp32", "compile": False},
+            "ours, graph bf16": {"precision": "bf16", "compile": False},
+            "ours, graph bf16 compiled": {"precision": "bf16"},
+            "ours, graph bf16 compiled, JIOC": {"precision": "bf16", **jioc},
+        }
+    else:
+        variants = {"ours": {}, "ours, JIOC": jioc, "ours, compiled": {"compile": True}}
+    rows: list[tuple[str, float, float]] = [("the usual loop", usual(data, args, device), 0.0)]
+    _show(rows)
+    for name, values in variants.items():
+        if args.only is None or any(word in name for word in args.only):
+            rows.append((name, *alone(data, args, **values)))
+            _show(rows)
+    if cuda:
+        for n in args.pack:
+            rows.append((f"ours, {n} packed", packed(data, args, n, precision="bf16"), 0.0))
+            _show(rows)
+            rows.append((f"ours, {n} packed, JIOC", packed(data, args, n, precision="bf16", **jioc), 0.0))
+            _show(rows)
+    if args.json:
+        device_name = (
+            torch.cuda.get_device_name() if cuda else f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+        )
+        about = {"commit": commit(), "torch": torch.__version__, "device": device_name, "backbone": args.backbone}
+        table = [
+            {"variant": n, "images_per_second": s, "ratio": s / rows[0][1], "set_up_seconds": u} for n, s, u in rows
+        ]
+        args.json.write_text(json.dumps({**about, "stem": args.stem, "rows": table}, indent=1) + "\n")
+
+
+def _show(rows: list[tuple[str, float, float]]) -> None:
+    name, speed, up = rows[-1]
+    print(f"{name:36} {speed:10,.0f} images/s   {speed / rows[0][1]:6.2f}x   set-up {up:5.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""What is compiled, once per process, and shared by tasks, runs and teachers: backbones and augmentation.
+
+`torch.compile` is given a function of (backbone, x), so that a module's weights are inputs and any backbone of the same
+shape runs the same kernels. Heads grow and stay outside. A batch of another size, such as an epoch's last, runs as it
+is: compiling for it would cost more than it saves.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from typing import Any
+
+import torch
+
+_sizes: ContextVar[frozenset[int]] = ContextVar("sizes", default=frozenset())
+
+
+@contextmanager
+def compiling(*sizes: int) -> Iterator[None]:
+    """Within, what `maybe_compiled` is given runs compiled on batches of these sizes."""
+    token = _sizes.set(frozenset(sizes))
+    try:
+        yield
+    finally:
+        _sizes.reset(token)
+
+
+def maybe_compiled(function: Callable[..., Any], size: int) -> Callable[..., Any]:
+    """The function, compiled where a batch of that size is to be."""
+    return _compiled(function) if size in _sizes.get() else function
+
+
+@cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    torch._dynamo.config.recompile_limit = 64  # train, eval and frozen; each batch size and backbone
+    return torch.compile(function, dynamic=False, fullgraph=True)

@@ -1,0 +1,209 @@
+"""The command line as a person meets it: sentences, statuses, nothing overwritten, no torch before there is work."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from jioc.cli import main
+
+QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["runn"], "unknown command 'runn'; did you mean 'run'?"),
+        (["run"], "jioc run needs a method"),
+        (["run", "icral"], "unknown method 'icral'; did you mean 'icarl'?"),
+        (["run", "icarl", "--memroy", "5"], "unknown option '--memroy'; did you mean '--memory'?"),
+        (["run", "icarl", "--memory", "-5"], "--memory: '-5' is refused"),
+        (["run", "icarl", "--memory", "many"], "--memory: 'many' is refused"),
+        (["run", "icarl", "--memory"], "--memory"),
+        (["run", "icarl", "--data", "cifar1000"], "unknown data set 'cifar1000'; did you mean 'cifar100'?"),
+        (["run", "icarl", "--backbone", "resnet33"], "unknown backbone 'resnet33'; did you mean 'resnet32'?"),
+        (["run", "icarl", "--coordinate", "joic"], "did you mean 'jioc'?"),
+        (["run", "icarl", "--long-tail", "0.5"], "--long-tail"),
+        (["run", "icarl", "--temperature", "0"], "--temperature"),
+        (["run", "icarl", "--lr", "nan"], "--lr"),
+        (["run", "icarl", "--first-epochs", "0"], "--first-epochs"),
+        (["run", "icarl", "--device", "gpu"], "--device"),
+        (["run", "finetune", "--coordinate", "jioc"], "finetune keeps no exemplars"),
+        (["run", "icarl", "--memory", "0", "--coordinate", "oc"], "--memory 0 keeps no exemplars"),
+        (["run", "icarl", "--memory", "9"], "leaves no exemplar for each of 10 classes"),
+        (["run", "icarl", "more", "words"], "one word too many"),
+        (["run", "icarl", "--config", "nowhere.yaml"], "there is no configuration"),
+        (["run", "nowhere.py"], "there is no method file"),
+        (["run", "finetune", "--kd-weight", "2"], "unknown option '--kd-weight'"),
+        (["list", "methodes"], "did you mean 'methods'?"),
+        (["data", "check"], "needs the name"),
+        (["data", "chekc", "digits"], "did you mean 'check'?"),
+        (["data", "check", "cifar11"], "unknown data set"),
+    ],
+)
+def test_a_wrong_word_gets_one_sentence_and_status_2(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert sentence in told and told.startswith("jioc: ") and told.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--help"], ["run", "icral"], ["run", "icarl", "--memroy", "5"], ["run", "icarl", "--help"], ["list", "methods"]],
+)
+def test_help_and_a_wrong_word_import_no_torch(words: list[str]) -> None:
+    code = f"""
+import sys
+from jioc.cli import main
+try:
+    main({words!r})
+except SystemExit:
+    pass
+assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_help_shows_the_methods_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = {}
+    for method in ("icarl", "lwf"):
+        with pytest.raises(SystemExit):
+            main(["run", method, "--help"])
+        shown[method] = capsys.readouterr().out
+    assert "(80,120)" in shown["icarl"] and "(60,120,180,220)" in shown["lwf"]
+    assert "Weight of the distillation (1.0)" in shown["icarl"] and "Weight of the distillation (3.0)" in shown["lwf"]
+
+
+def test_a_run_and_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    assert main(["run", "icarl", *QUICK, "--coordinate", "jioc", "--long-tail", "5", "--out", str(out)]) == 0
+    told = capsys.readouterr().out
+    result = json.loads((out / "result.json").read_bytes())
+    assert result["format"] == 1 and result["complete"] and result["headline"] == "cnn"
+    assert [row["classes"] for row in result["tasks"]] == [[0, 4], [4, 7], [7, 10]]
+    assert [len(row["cnn"]["per_task"]) for row in result["tasks"]] == [1, 2, 3]
+    assert all(row["nme"] is not None for row in result["tasks"])
+    assert f"{sum(result['counts']):,} training images" in told
+    config = yaml.safe_load((out / "config.yaml").read_text())
+    assert (
+        config == result["config"] and config["init_seed"] == config["data_seed"] == 1 and config["order_seed"] == 1993
+    )
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    assert len(log) == 2 + 2 + 2  # a line an epoch
+    assert set(log[-1]["terms"]) == {"cls", "kd", "quiet"} and set(log[0]["terms"]) == {"cls"}
+    model = json.loads((out / "model.json").read_bytes())
+    assert model["classes"] == result["classes"] and (out / "model.safetensors").exists()
+
+
+def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "run"
+    words = ["run", "replay", *QUICK, "--out", str(out)]
+    assert main(words) == 0
+    before = files(out)
+    assert main(words) == 2
+    assert "holds a run; go on with --resume" in capsys.readouterr().err
+    assert main([*words, "--resume", "--lr", "0.2"]) == 2
+    assert "holds another run: first.lr, later.lr differ" in capsys.readouterr().err
+    assert main([*words, "--resume"]) == 0
+    assert files(out) == before
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "thesis.tex").write_text("years of work")
+    assert main(["run", "replay", *QUICK, "--out", str(other)]) == 2
+    assert main(["run", "replay", *QUICK, "--out", str(other), "--resume"]) == 2
+    assert list(other.iterdir()) == [other / "thesis.tex"]
+    assert main(["run", "replay", *QUICK, "--out", str(other / "thesis.tex")]) == 2
+
+
+def test_a_run_repeats_from_its_config(tmp_path: Path) -> None:
+    first, second, changed = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    assert (
+        main(["run", "icarl", *QUICK, "--coordinate", "oc", "--gamma2", "0.5", "--seed", "3", "--out", str(first)]) == 0
+    )
+    config = str(first / "config.yaml")
+    assert main(["run", "--config", config, "--out", str(second)]) == 0
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    assert main(["run", "--config", config, "--seed", "4", "--gamma1", "2", "--out", str(changed)]) == 0
+    kept = yaml.safe_load((changed / "config.yaml").read_text())
+    assert (kept["init_seed"], kept["data_seed"]) == (4, 4)
+    assert kept["coordination"]["gamma1"] == 2 and kept["coordination"]["gamma2"] == 0.5
+
+
+def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("method: icarl\nmemorry: 5\n")
+    assert main(["run", "--config", str(path)]) == 2
+    assert "'memorry'" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "icarl", "--long-tail", "10", "--memory", "40", "--dry-run", "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    assert "5 tasks of 2 classes; 40 exemplars" in told and "a second here" in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.data
+def test_the_papers_long_tail_starts_on_the_official_files(cifar: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--data cifar100 --long-tail paper --tasks 10 --memory 1000 --backbone resnet32 --coordinate jioc --dry-run"
+    assert main(["run", "icarl", *words.split(), "--data-dir", str(cifar)]) == 0
+    assert "32,775 training images, from 500 to 200 a class; 10 tasks of 10 classes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["run", "icarl", "--epochs", "60", "--memory", "40", "--device", "cpu", "--out", str(out)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    child = subprocess.Popen(
+        [sys.executable, "-m", "jioc", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    while not (out / "log.jsonl").exists() or not (out / "log.jsonl").stat().st_size:
+        assert child.poll() is None
+        time.sleep(0.01)
+    child.send_signal(number)
+    _, told = child.communicate()
+    assert child.returncode == 130 and told == "jioc: stopped; the run can be resumed\n"
+    begun = json.loads((out / "result.json").read_bytes())["tasks"] if (out / "result.json").exists() else []
+    assert len(begun) < 5
+
+
+def test_an_error_shows_no_traceback_unless_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def broken(*args: Any, **kwargs: Any) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr("jioc.runner.run", broken)
+    assert main(["run", "icarl", "--out", str(tmp_path / "x")]) == 1
+    assert capsys.readouterr().err == "jioc: ZeroDivisionError: a fault of ours; --debug shows where\n"
+    with pytest.raises(ZeroDivisionError):
+        main(["run", "icarl", "--debug", "--out", str(tmp_path / "x")])
+
+
+def test_a_diverging_loss_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "replay", *QUICK, "--lr", "1e30", "--out", str(tmp_path / "x")]) == 1
+    assert "not finite in task 1, epoch" in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""JIOC against loops over images in float64; what it leaves alone; what it refuses."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_losses import slow_cross_entropy, slow_distill, softmax
+from torch import Tensor
+
+from jioc.coordination import JIOC, heads
+from jioc.losses import cross_entropy, distill
+from jioc.types import Batch, Output, Task, Terms
+
+TASK = Task(2, (2, 3, 2), new_images=50, old_images=10)
+Y = torch.tensor([0, 1, 2, 3, 4, 5, 6, 5, 6])
+
+
+def step(seed: int = 0, y: Tensor = Y, task: Task = TASK) -> tuple[Terms, Batch, Output, Output]:
+    """A host with cross-entropy and one joint distillation, as iCaRL."""
+    g = torch.Generator().manual_seed(seed)
+    z = (2 * torch.randn(len(y), task.n_seen, generator=g, dtype=torch.float64)).requires_grad_()
+    t = 2 * torch.randn(len(y), task.n_old, generator=g, dtype=torch.float64)
+    none = torch.zeros(len(y), 0)
+    terms = {"cls": cross_entropy(z, y), "kd": distill(z[:, : task.n_old], t, 2.0)}
+    return terms, Batch(none, y, y < task.n_old), Output(z, none), Output(t, none)
+
+
+def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, list[float]]:
+    """The paper's formulas, image by image."""
+    n = len(y)
+    p = [softmax(row) for row in z.tolist()]
+    ce, joint = slow_cross_entropy(z, y), slow_distill(z[:, : task.n_old], t, 2.0)
+    delta = [1 - p[i][int(y[i])] for i in range(n)]
+    if jioc.delta_scale == "mean1":
+        delta = [d / (sum(delta) / n) for d in delta]
+    if jioc.delta_scale == "per-class":
+        mates = [[delta[j] for j in range(n) if y[j] == y[i]] for i in range(n)]
+        delta = [sum(m) / len(m) for m in mates]
+    terms = {"cls": [d * c for d, c in zip(delta, ce, strict=True)] if jioc.inputs else ce}
+    kept = [0.0] * n
+    slices = task.past if jioc.oc_heads == "task" else [slice(0, task.n_old)]
+    for s in slices:
+        for i, value in enumerate(slow_distill(z[:, s], t[:, s], jioc.temperature)):
+            used = {"all": True, "old": bool(y[i] < task.n_old), "new": bool(y[i] >= task.n_old)}[jioc.oc_data]
+            kept[i] += jioc.gamma1 * (jioc.temperature**2 if jioc.kd_t2 else 1) * value * used
+    if not jioc.keeps or jioc.host_kd == "keep":
+        terms["kd"] = joint
+    elif jioc.host_kd == "replace":
+        terms["kd"] = kept
+    elif jioc.host_kd == "add":
+        terms["kd"] = [a + b for a, b in zip(joint, kept, strict=True)]
+    if jioc.quiets:
+        n_new = sum(bool(c >= task.n_old) for c in y)
+        factor = {
+            "task": (task.old_images + task.new_images) / task.new_images,
+            "batch": n / max(n_new, 1),
+            "old-mean": n / max(n - n_new, 1),
+        }[jioc.quiet_scale]
+        on_new = [sum(row[task.n_old :]) for row in p]
+        terms["quiet"] = [jioc.gamma2 * factor * m if c < task.n_old else 0.0 for m, c in zip(on_new, y, strict=True)]
+    return terms
+
+
+VARIANTS: list[dict[str, Any]] = [
+    *({"coordinate": c} for c in ("none", "ic", "oc", "jioc")),
+    {"gamma1": 0.5, "gamma2": 3.0, "temperature": 4.0},
+    {"kd_t2": True},
+    {"delta_scale": "mean1"},
+    {"delta_scale": "per-class"},
+    {"oc_data": "new"},
+    {"oc_data": "old"},
+    {"oc_heads": "joint"},
+    *({"host_kd": h} for h in ("keep", "add", "drop")),
+    {"quiet_scale": "batch"},
+    {"quiet_scale": "old-mean"},
+    {"gamma1": 0},
+    {"gamma2": 0},
+]
+
+
+@pytest.mark.parametrize("options", VARIANTS, ids=str)
+def test_terms_equal_the_slow_formula(options: dict[str, Any]) -> None:
+    jioc = JIOC(**options)
+    terms, batch, out, old = step()
+    got, expected = jioc(terms, batch, out, old, TASK), slow(jioc, out.logits, old.logits, Y, TASK)
+    assert got.keys() == expected.keys()
+    for name, values in expected.items():
+        assert got[name].tolist() == pytest.approx(values, abs=1e-6), name
+
+
+def test_heads_of_one_size_equal_the_slow_formula() -> None:
+    task, y = Task(3, (2, 2, 2, 3), 50, 10), torch.tensor([0, 3, 5, 6, 8])
+    terms, batch, out, old = step(y=y, task=task)
+    got = JIOC()(terms, batch, out, old, task)["kd"]
+    assert got.tolist() == pytest.approx(slow(JIOC(), out.logits, old.logits, y, task)["kd"], abs=1e-6)
+
+
+@pytest.mark.parametrize("delta", ["detached", "differentiated"])
+def test_gradient_of_the_input_weight(delta: str) -> None:
+    """Detached: (1 - p_y)(p - onehot). Differentiated: ((1 - p_y) - p_y log p_y)(p - onehot)."""
+    terms, batch, out, old = step()
+    (gradient,) = torch.autograd.grad(
+        JIOC(coordinate="ic", delta=delta)(terms, batch, out, old, TASK)["cls"].sum(), out.logits
+    )
+    p = out.logits.detach().softmax(1)
+    p_y = p.gather(1, Y[:, None])
+    factor = 1 - p_y if delta == "detached" else (1 - p_y) - p_y * p_y.log()
+    assert torch.allclose(gradient, factor * (p - torch.nn.functional.one_hot(Y, 7)), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["kd", "quiet"])
+def test_gradients_of_the_output_terms_are_finite_differences(name: str) -> None:
+    _, batch, out, old = step()
+
+    def term(z: Tensor) -> Tensor:
+        terms = {"cls": cross_entropy(z, Y), "kd": distill(z[:, :5], old.logits)}
+        return JIOC()(terms, batch, Output(z, out.features), old, TASK)[name].sum()
+
+    assert torch.autograd.gradcheck(term, (out.logits.detach().clone().requires_grad_(),), eps=1e-6, atol=1e-6)
+
+
+def test_the_first_task_is_untouched() -> None:
+    first = Task(0, (7,), new_images=50, old_images=0)
+    terms, batch, out, _ = step()
+    assert JIOC()(terms, batch, out, None, first) is terms
+
+
+@pytest.mark.parametrize("off", [JIOC(coordinate="none"), JIOC(coordinate="oc", gamma1=0, gamma2=0)])
+def test_switched_off_changes_nothing(off: JIOC) -> None:
+    terms, batch, out, old = step()
+    after = off(terms, batch, out, old, TASK)
+    assert after.keys() == terms.keys() and all(after[name] is terms[name] for name in terms)
+    assert not off.needs_teacher
+
+
+def test_the_weight_uses_what_the_host_normalises() -> None:
+    terms, batch, out, old = step()
+    other = out.logits / 3
+    got = JIOC(coordinate="ic")(terms, batch, out, old, TASK, other)["cls"]
+    p_y = other.softmax(1).gather(1, Y[:, None]).squeeze(1)
+    assert torch.allclose(got, (1 - p_y) * terms["cls"])
+
+
+def test_a_missing_teacher_is_an_error() -> None:
+    terms, batch, out, _ = step()
+    with pytest.raises(RuntimeError, match="teacher"):
+        JIOC()(terms, batch, out, None, TASK)
+
+
+@pytest.mark.parametrize("y", [torch.tensor([0, 1, 4]), torch.tensor([5, 6]), torch.tensor([3])])
+@pytest.mark.parametrize("scale", ["task", "batch", "old-mean"])
+def test_batches_without_old_or_new_images_stay_finite(y: Tensor, scale: str) -> None:
+    terms, batch, out, old = step(y=y)
+    total = sum(term.mean() for term in JIOC(quiet_scale=scale)(terms, batch, out, old, TASK).values())
+    assert isinstance(total, Tensor)
+    (gradient,) = torch.autograd.grad(total, out.logits)
+    assert gradient.isfinite().all()
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8))
+@settings(max_examples=60, deadline=None)
+def test_heads_cover_every_old_class_once_and_none_is_alone(sizes: list[int]) -> None:
+    past = Task(len(sizes), (*sizes, 2), 1, 1).past
+    merged = heads(past)
+    assert list(itertools.chain(*(range(s.start, s.stop) for s in merged))) == list(range(sum(sizes)))
+    assert all(s.stop - s.start > 1 for s in merged) or sum(sizes) == 1
+    starts = {s.start for s in past}
+    assert all(s.start in starts for s in merged)
+
+
+def test_tasks_of_several_classes_are_never_merged() -> None:
+    past = Task(3, (2, 3, 4, 1), 1, 1).past
+    assert heads(past) == past

@@ -1,0 +1,200 @@
+"""Killed at any moment, a run goes on to the same result and the same weights, bit for bit."""
+
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors import SafetensorError
+from test_runs import figures
+
+from jioc.checkpoint import pack, unpack, verified
+from jioc.errors import Failed, Interrupted, Refused
+from jioc.runner import run
+from jioc.store import Store
+
+LONGER: dict[str, Any] = {
+    "method": "icarl",
+    "memory": 40,
+    "long_tail": 5,
+    "task_sizes": (3, 3, 2, 2),
+    "later": {"epochs": 12},
+    "coordination": {"coordinate": "jioc"},
+    "checkpoint_every": 0,
+    "device": "cpu",
+}
+
+
+def outcome(folder: Path) -> tuple[Any, ...]:
+    """Everything that must not depend on interruptions."""
+    log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    for line in log:
+        del line["seconds"], line["images_per_second"]
+    return figures(json.loads((folder / "result.json").read_bytes())), log, (folder / "model.safetensors").read_bytes()
+
+
+def killed_after(seconds: float, folder: Path, settings: dict[str, Any]) -> bool:
+    """Run in a process of its own and kill it after a while; False if it ended first."""
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if run(**settings, out=folder, resume=True) else 1)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
+    return os.WIFSIGNALED(status)
+
+
+def test_killed_ten_times_ends_as_if_left_alone(tmp_path: Path) -> None:
+    alone, often = tmp_path / "alone", tmp_path / "often"
+    run(**LONGER, out=alone)
+    moments, kills = random.Random(0), 0
+    while kills < 10:
+        if killed_after(moments.uniform(0.02, 0.3), often, LONGER):
+            kills += 1
+        else:  # it had ended: judge it, and go on killing another
+            assert outcome(often) == outcome(alone)
+            shutil.rmtree(often)
+    run(**LONGER, out=often, resume=True)
+    assert outcome(often) == outcome(alone)
+
+
+@pytest.mark.parametrize("steps", [1, 9, 40, 67])
+def test_interrupted_within_an_epoch_ends_as_if_left_alone(steps: int, tmp_path: Path) -> None:
+    alone, stopped = tmp_path / "alone", tmp_path / "stopped"
+    run(**LONGER, out=alone)
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**LONGER, out=stopped, stop=lambda: next(asked) == steps)
+    run(**LONGER, out=stopped, resume=True)
+    assert outcome(stopped) == outcome(alone)
+
+
+def interrupted(folder: Path, steps: int = 40) -> list[Path]:
+    """A run that was stopped half-way; its checkpoints, newest first."""
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**LONGER, out=folder, stop=lambda: next(asked) == steps)
+    return sorted((folder / "checkpoint").iterdir(), reverse=True)
+
+
+@pytest.mark.parametrize("harm", ["truncated", "altered", "missing", "manifest"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(harm: str, tmp_path: Path) -> None:
+    alone, stopped = tmp_path / "alone", tmp_path / "stopped"
+    run(**LONGER, out=alone)
+    newest, before = interrupted(stopped)
+    for state in newest.glob("*"):
+        if harm == "manifest":
+            (newest / "checksums.json").write_text("{")
+        elif state.name == "checksums.json":
+            continue
+        elif harm == "missing":
+            state.unlink()
+        elif harm == "truncated":
+            os.truncate(state, state.stat().st_size // 2)
+        else:
+            content = bytearray(state.read_bytes())
+            content[-3] ^= 1
+            state.write_bytes(content)
+    assert verified(before)
+    notes: list[str] = []
+    run(
+        **LONGER,
+        out=stopped,
+        resume=True,
+        callback=lambda kind, what: notes.append(what["text"]) if kind == "note" else None,
+    )
+    assert len(notes) == 1 and notes[0].startswith(f"checkpoint {newest.name} is damaged and not used")
+    assert outcome(stopped) == outcome(alone)
+
+
+def test_without_a_whole_checkpoint_it_says_so_and_touches_nothing(tmp_path: Path) -> None:
+    for folder in interrupted(tmp_path / "run"):
+        os.truncate(folder / "begin", 10)
+    before = (tmp_path / "run" / "log.jsonl").read_bytes()
+    with pytest.raises(Failed, match="no whole checkpoint"):
+        run(**LONGER, out=tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "log.jsonl").read_bytes() == before
+
+
+def test_resume_where_nothing_is_starts_afresh(tmp_path: Path, small: dict[str, Any]) -> None:
+    assert run(method="replay", **small, out=tmp_path / "new", resume=True)["complete"]
+
+
+def test_a_run_killed_before_its_result_was_written_gets_it(tmp_path: Path, small: dict[str, Any]) -> None:
+    run(method="replay", **small, out=tmp_path / "run")
+    whole = (tmp_path / "run" / "result.json").read_bytes()
+    (tmp_path / "run" / "result.json").unlink()
+    run(method="replay", **small, out=tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "result.json").read_bytes() == whole
+
+
+def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any]) -> None:
+    folder = tmp_path / "run"
+    run(method="replay", **small, out=folder)
+    from jioc import config as settings
+    from jioc.resolve import resolve
+
+    config = resolve(settings.make(method="replay", **small))
+    first = Store(folder, config, resume=True)
+    with pytest.raises(Refused, match="another process is writing"):
+        Store(folder, config, resume=True)
+    first.close()
+    Store(folder, config, resume=True).close()
+
+
+def test_a_disk_that_is_full_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone, full = tmp_path / "alone", tmp_path / "full"
+    run(**LONGER, out=alone)
+    real, left = os.fsync, itertools.count()
+
+    def fsync(handle: int) -> None:
+        if next(left) == 60:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(OSError):
+        run(**LONGER, out=full)
+    monkeypatch.undo()
+    run(**LONGER, out=full, resume=True)
+    assert outcome(full) == outcome(alone)
+    assert not list(full.rglob("*.partial"))
+
+
+def test_a_state_survives_packing(tmp_path: Path) -> None:
+    state = {
+        "a": torch.arange(6).view(2, 3).t(),
+        "b": [None, 1.5, "x", {"deep/er": torch.tensor(True)}, torch.zeros(0)],
+        "c": {},
+    }
+    (tmp_path / "s").write_bytes(pack(state))
+    back = unpack(tmp_path / "s")
+    assert back["a"].equal(state["a"]) and back["b"][:3] == [None, 1.5, "x"] and back["c"] == {}
+    assert back["b"][3]["deep/er"].item() is True and back["b"][4].numel() == 0
+
+
+def test_a_pickle_in_place_of_a_state_is_not_executed(tmp_path: Path) -> None:
+    import pickle
+
+    from test_data import Hostile
+
+    (tmp_path / "s").write_bytes(pickle.dumps(Hostile(str(tmp_path / "harm"))))
+    with pytest.raises(SafetensorError):
+        unpack(tmp_path / "s")
+    assert not (tmp_path / "harm").exists()
+
+
+def test_two_checkpoints_never_share_a_file(tmp_path: Path) -> None:
+    newest, before = interrupted(tmp_path / "run")
+    shared = {p.stat().st_ino for p in newest.iterdir()} & {p.stat().st_ino for p in before.iterdir()}
+    assert not shared
+    shutil.rmtree(newest)
+    assert verified(before)

@@ -66,6 +66,8 @@ class Live:
         return self.folder / FOLDER / "told.json"
 
     def __call__(self, kind: str, what: dict[str, Any]) -> None:
+        if not self.wanted:
+            return
         if kind == "start":
             self._open()
         elif kind == "epoch":

@@ -112,6 +112,14 @@ def test_a_wrong_sink_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[
     assert not (tmp_path / "x").exists()
 
 
+def test_without_a_sink_nothing_is_written(tmp_path: Path, small: dict[str, Any]) -> None:
+    config = resolve(settings.make(method="finetune", **small))
+    live = Live([], config, tmp_path / "run")
+    run(config, out=tmp_path / "run", callback=live)
+    live.close()
+    assert not (tmp_path / "run" / "live").exists()
+
+
 def test_figures_are_the_rows_numbers() -> None:
     row = {
         "cnn": {"all": 50.0, "old": None, "new": 60.0},

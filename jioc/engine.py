@@ -205,10 +205,8 @@ class Engine:
         """An epoch starts; a step that cannot be captured is taken as it is from here on."""
         try:
             steps.begin(batches, first)
-        except torch.OutOfMemoryError:
-            raise
         except RuntimeError as error:
-            if not isinstance(steps, GraphSteps):
+            if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise
             self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {graph_refusal(error)}")
             sums, steps = steps.sums, EagerSteps(steps.body, self.device)

@@ -6,8 +6,9 @@ the place in it, the learning rate and the sums of the terms are tensors that st
 size, such as an epoch's last, has a graph of its own.
 """
 
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from typing import Protocol
 
 import torch
@@ -18,7 +19,8 @@ Body = Callable[[Tensor, Sums], None]
 """One step on a batch of indices; adds the sum of each term over the batch to the sums."""
 
 WARM_UP = 3
-_CAPTURE = threading.Lock()  # runs that share a device capture one at a time
+_capturer = ThreadPoolExecutor(1, "capture")
+"""Runs that share a device capture one at a time, in one thread: cuDNN's choices of kernels are kept per thread."""
 
 
 class Steps(Protocol):
@@ -76,20 +78,20 @@ class GraphSteps:
         self.body(index, self.sums)
 
     def _capture(self, size: int) -> torch.cuda.CUDAGraph:
-        with _CAPTURE:
-            noise, place = self.noise.get_state(), self.place.clone()
+        here = torch.cuda.current_stream(self.device)
+        return _capturer.submit(copy_context().run, self._captured, size, here).result()
+
+    def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
+        stream, graph = torch.cuda.Stream(self.device), torch.cuda.CUDAGraph()
+        stream.wait_stream(caller)
+        with torch.cuda.stream(stream):
+            noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
-            live = self.live()
             before = [t.detach().clone() for t in live]  # a clone with a gradient would tie the graph to this stream
-            stream = torch.cuda.Stream(self.device)
-            stream.wait_stream(torch.cuda.current_stream(self.device))
-            graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self.noise)
             try:
-                with torch.cuda.stream(stream):
-                    for _ in range(WARM_UP):
-                        self._step(size)
-                torch.cuda.current_stream(self.device).wait_stream(stream)
+                for _ in range(WARM_UP):
+                    self._step(size)
                 with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                     self._step(size)
             except BaseException:
@@ -102,15 +104,11 @@ class GraphSteps:
                         t.copy_(value)
                     for name, value in self.sums.items():
                         value.copy_(sums[name]) if name in sums else value.zero_()
-                self.place.copy_(place)
                 self.noise.set_state(noise)
-            return graph
+                caller.wait_stream(stream)
+        return graph
 
 
 def graph_refusal(error: Exception) -> str:
     """Why a step could not be captured, in a line."""
     return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    return isinstance(error, torch.OutOfMemoryError)

@@ -1,14 +1,16 @@
 """Augmentation of whole batches on their device, every draw from a given generator.
 
 Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL images,
-levels cut to whole numbers as PIL does.
+levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .autoaugment import autoaugment
 
 
 @dataclass(frozen=True)
@@ -16,9 +18,18 @@ class Augment:
     pad: int = 0  # black border from which a crop of the original size is taken
     flip: bool = False
     brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
+    auto: bool = False  # then AutoAugment and Cutout
+
+    def chosen(self, word: str) -> "Augment":
+        """This, the data set's usual one, under a word of `--augment`."""
+        return {"standard": self, "autoaugment": replace(self, auto=True), "none": Augment()}[word]
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """uint8 (n, c, h, w) -> whole levels as float32."""
+        x = self._moved_and_lit(x, generator)
+        return cutout(autoaugment(x.to(torch.uint8), generator).float(), generator) if self.auto else x
+
+    def _moved_and_lit(self, x: Tensor, generator: torch.Generator) -> Tensor:
         n, device = len(x), x.device
         if self.pad or self.flip:
             top, left = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=device)
@@ -43,3 +54,19 @@ def crop_flip(x: Tensor, pad: int, top: Tensor, left: Tensor, mirrored: Tensor) 
 
 def brighten(x: Tensor, factor: Tensor) -> Tensor:
     return (x * factor[:, None, None, None]).clamp(0, 255).floor()
+
+
+def cutout(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Black out a square of half the image's side around a pixel drawn for each image, cut off at the border.
+
+    16 x 16 of 32 x 32 (DeVries and Taylor, 2017).
+    """
+    n, _, h, w = x.shape
+
+    def inside(side: int) -> Tensor:
+        centre = torch.randint(0, side, (n, 1), generator=generator, device=x.device)
+        offset = torch.arange(side, device=x.device) - centre
+        return (offset >= -(side // 4)) & (offset < side // 4)
+
+    hole = inside(h)[:, :, None] & inside(w)[:, None, :]
+    return x.masked_fill(hole[:, None], 0)

@@ -120,7 +120,7 @@ def transported(rows: Tensor, source: Tensor, target: Tensor, regularisation: fl
     return (mixed * rows.norm(dim=1).mean() / mixed.norm(dim=1).mean()).to(rows)
 
 
-def sinkhorn(cost: Tensor, regularisation: float, iterations: int = 1000) -> Tensor:
+def sinkhorn(cost: Tensor, regularisation: float, iterations: int = 300) -> Tensor:
     """The entropic transport plan between uniform masses, rows 1 / m and columns 1 / n, in the log domain: (m, n)."""
     m, n = cost.shape
     kernel, row, column = -cost / regularisation, -math.log(m), -math.log(n)

@@ -4,8 +4,9 @@
     loss(x, y) = CE(W f + b, y) + CE(aux(f_t), a(y))                 a(y) = 0 for an old class, 1.. for the new ones
     after training: the new rows of W are scaled as in WA
 
-The new backbone starts as a copy of the newest; W's old block is kept and trained on; aux is fresh for each task, and
-there is none in the first.
+The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t start
+at 0, so that growing changes no old logit (in PyCIL they are drawn); aux is fresh for each task, and there is none in
+the first.
 
 Departures, as in PyCIL: no masks and no pruning (no released code has them), no warm-up, no second training of the
 head.

@@ -7,7 +7,7 @@
 
 z' is the head before the task on the frozen f_1: the previous network exactly, at no forward. Between tasks a network
 of one backbone goes on, the student: f_1 is its backbone, f_2 starts as a copy, and the next student starts from it
-too.
+too. W grows as in DER.
 
 Read-outs: `boosted` is the network of two backbones, which the paper and PyCIL report, hence `cnn` and `nme` too;
 `compressed` is the student. In the first task there is one network and all are the same. Exemplars are chosen with

@@ -36,14 +36,11 @@ class LinearHead(Head):
 
     @torch.no_grad()
     def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
-        """Room for n more classes and, with `wider`, for so many more features; old weights keep their place."""
-        (classes, width), bound = self.weight.shape, math.sqrt(3 / (self.weight.shape[1] + wider))
-
-        def fresh(rows: int, columns: int) -> Tensor:
-            return torch.empty(rows, columns).uniform_(-bound, bound, generator=generator).to(self.weight)
-
-        old = torch.cat([self.weight, fresh(classes, wider)], dim=1) if wider else self.weight
-        self.weight = nn.Parameter(torch.cat([old, fresh(n, width + wider)]))
+        """Room for n more classes and, with `wider`, for so many more features, which old classes ignore."""
+        old = F.pad(self.weight, (0, wider))
+        bound = math.sqrt(3 / old.shape[1])
+        fresh = torch.empty(n, old.shape[1]).uniform_(-bound, bound, generator=generator)
+        self.weight = nn.Parameter(torch.cat([old, fresh.to(old)]))
         self.bias = nn.Parameter(torch.cat([self.bias, self.bias.new_zeros(n)]))
 
     @torch.no_grad()

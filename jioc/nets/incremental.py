@@ -74,14 +74,14 @@ class ExpandingNet(Net):
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
         super().__init__()
         self.plan = dict(plan)
-        self.aux: LinearHead | None = None
         self.before: LinearHead | None = None
+        self.aux: LinearHead | None = None
         self.backbones = nn.ModuleList([backbone(plan, generator) for _ in range(plan["backbones"])])
         self.unit: int = shape(plan["backbone"]).widths[-1]
         self.head = LinearHead(self.width, plan["sizes"])
         if plan["backbones"] > 1:
-            self.aux = LinearHead(self.unit, [plan["aux"]])
             self.before = LinearHead(self.width - self.unit, plan["sizes"][:-1])
+            self.aux = LinearHead(self.unit, [plan["aux"]])
         self._freeze()
 
     @property

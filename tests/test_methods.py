@@ -15,6 +15,7 @@ import yaml
 from torch import Tensor
 
 from jioc.checkpoint import unpack
+from jioc.cli import main
 from jioc.config import make
 from jioc.errors import Interrupted, Refused
 from jioc.methods.specs import SPECS
@@ -178,8 +179,9 @@ def test_killed_it_resumes_to_the_same_weights(method: str, whole: Any, tmp_path
 @pytest.mark.parametrize("method", WITH_MEMORY)
 def test_switched_off_is_absent(method: str, tmp_path: Path) -> None:
     off = coordinated("oc", gamma1=0, gamma2=0)
-    run(**settings(SHORT, method), out=tmp_path / "absent")
-    run(**settings(SHORT, method, **off), out=tmp_path / "off")
+    two = {"task_sizes": (4, 6)}
+    run(**settings(SHORT, method, **two), out=tmp_path / "absent")
+    run(**settings(SHORT, method, **two, **off), out=tmp_path / "off")
     assert same(state(tmp_path / "absent"), state(tmp_path / "off"))
 
 
@@ -200,6 +202,14 @@ def test_awkward_tasks_train(method: str, word: str) -> None:
     assert result["tasks"][0]["cnn"]["all"] == 100  # of one class
     assert all(terms and all(abs(value) < 1e4 for value in terms.values()) for terms in lines)
     assert all(value is not None for value in result["tasks"][-1]["nme"]["per_class"])
+
+
+def test_the_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "methods"]) == 0
+    lines = {words[0]: words for line in capsys.readouterr().out.splitlines() if (words := line.split())}
+    assert set(SPECS) <= set(lines)
+    assert "boosted," in lines["foster"] and lines["foster"][-2:] == ["yes", "yes"]  # distils, expands
+    assert "nme" not in lines["finetune"]
 
 
 def test_in_ssil_the_distillation_is_kept_unless_asked_otherwise() -> None:

@@ -49,15 +49,15 @@ def autoaugment(x: Tensor, generator: torch.Generator) -> Tensor:
     chance = torch.rand(2, n, generator=generator, device=device)
     direction = torch.randint(0, 2, (2, n), generator=generator, device=device)
     for i in range(2):
-        name = torch.where(chance[i] < odds[which, i], names[which, i], -1)
+        name = names[which, i].masked_fill(chance[i] >= odds[which, i], -1)
         x = apply(x, name, factors[which, i, direction[i]], matrices[which, i, direction[i]])
     return x
 
 
 def apply(x: Tensor, name: Tensor, factor: Tensor, matrix: Tensor) -> Tensor:
     """To each image the operation of that number (its place in MOVES + LIGHTS; -1: none)."""
-    y = torch.where((name >= 0) & (name < len(MOVES)), name, -1)
-    x = torch.where((y >= 0)[:, None, None, None], moved(x, matrix), x)
+    moves = (name >= 0) & (name < len(MOVES))
+    x = torch.where(moves[:, None, None, None], moved(x, matrix), x)
     done = x
     for k, light in enumerate(LIGHTS, len(MOVES)):
         done = torch.where((name == k)[:, None, None, None], OPERATIONS[light](x, factor), done)
@@ -122,7 +122,7 @@ def moved(x: Tensor, matrix: Tensor) -> Tensor:
     inside = (col >= 0) & (col < w) & (row >= 0) & (row < h)
     flat = (row.clamp(0, h - 1) * w + col.clamp(0, w - 1)).flatten(1)
     taken = x.flatten(2).gather(2, flat[:, None].expand(n, c, h * w)).view(n, c, h, w)
-    return torch.where(inside[:, None], taken, GREY).to(torch.uint8)
+    return taken.masked_fill(~inside[:, None], GREY)
 
 
 def blend(towards: Tensor, x: Tensor, factor: Tensor) -> Tensor:

@@ -50,5 +50,5 @@ def separated(logits: Tensor, old: Tensor, task: Task) -> Tensor:
     """The logits with the other side's classes ruled out: new ones for an exemplar, old ones for a new image."""
     of_old = torch.arange(task.n_seen, device=logits.device) < task.n_old
     other = of_old != old[:, None]
-    alone = torch.where(old, task.n_old == 1, task.n_new == 1)
+    alone = (old & (task.n_old == 1)) | (~old & (task.n_new == 1))
     return logits.masked_fill(other & ~alone[:, None], -torch.inf)

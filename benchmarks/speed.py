@@ -98,7 +98,7 @@ def usual(data: Dataset, args: argparse.Namespace, device: torch.device) -> floa
         "maps": False,
         "head": "linear",
     }
-    net = build(plan | {"classes": 0}, g).to(device)
+    net = build(plan | {"sizes": []}, g).to(device)
     net.grow(10, g)
     teacher = net.frozen_copy()
     net.grow(10, g)

@@ -12,7 +12,7 @@ from . import config as settings
 from .data import catalogue as datasets
 from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
-from .methods.specs import SPECS, find
+from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
 from .resolve import resolve
 
@@ -133,7 +133,7 @@ def list_(words: list[str]) -> int:
     yes = {True: "yes", False: ""}
     if what == "methods":
         rows = [
-            [s.name, s.title, s.paper, ", ".join(s.readouts), s.memory, yes[s.distils], yes[s.expands]]
+            [s.name, s.title, s.paper, ", ".join(_readouts(s)), s.memory, yes[s.distils], yes[s.expands]]
             for s in SPECS.values()
         ]
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
@@ -144,6 +144,10 @@ def list_(words: list[str]) -> int:
     else:
         raise unknown("list", what, ["methods", "backbones", "data"])
     return 0
+
+
+def _readouts(spec: Spec) -> list[str]:
+    return [name for name in spec.readouts if name != "nme" or spec.memory != "none"]  # means need exemplars
 
 
 def data(words: list[str]) -> int:

@@ -65,9 +65,9 @@ class Coordination(Options):
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = "task"
     """A softmax for each past task, or one over all old classes."""
-    host_kd: Literal["replace", "keep", "add", "drop"] = "replace"
+    host_kd: Literal["replace", "keep", "add", "drop"] | None = None
     """The method's own distillation is replaced by the coordinated one, kept instead of it, kept beside it, or dropped
-    with it."""
+    with it; by default replaced, and kept where it is the same already (SS-IL)."""
     quiet_scale: Literal["task", "batch", "old-mean"] = "task"
     """Suppression per new image of the task, per new image of the batch, or as a mean over the batch's old images."""
 
@@ -122,8 +122,8 @@ class Config(Options):
     """Images a step; the last, smaller batch is trained on too."""
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     """Momentum of SGD."""
-    augment: bool = True
-    """Augment training images as is usual for the data set."""
+    augment: Literal["standard", "autoaugment", "none"] = "standard"
+    """Augment training images as is usual for the data set, also with AutoAugment and Cutout, or not at all."""
 
     coordination: Coordination = Coordination()
     options: dict[str, Any] = {}

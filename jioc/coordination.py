@@ -22,6 +22,7 @@ class JIOC(Coordination):
     """The options with the formula: `JIOC()` switches both parts on, `JIOC(coordinate="oc", gamma1=0.5)` chooses."""
 
     coordinate: str = "jioc"  # type: ignore[assignment]
+    host_kd: str = "replace"  # type: ignore[assignment]
 
     @property
     def inputs(self) -> bool:

@@ -17,7 +17,7 @@ def save(folder: Path, net: Net, means: Tensor | None, classes: list[str], datas
     about = {
         "format": FORMAT,
         "plan": net.plan,
-        "classes": classes[: net.plan["classes"]],
+        "classes": classes[: sum(net.plan["sizes"])],
         "image": list(dataset.train_x.shape[1:]),
         "mean": dataset.mean,
         "std": dataset.std,

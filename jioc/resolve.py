@@ -16,12 +16,16 @@ def resolve(config: Config) -> Config:
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if spec.memory == "exemplars":
-        _check_memory(config, entry.classes)
+        _check_memory(config, entry.classes, spec)
+    coordination = config.coordination
+    if coordination.host_kd is None:
+        coordination = coordination.model_copy(update={"host_kd": spec.host_kd})
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
     return config.model_copy(
         update={
             "options": options.model_dump(),
+            "coordination": coordination,
             "backbone": backbone,
             "stem": config.stem or shape.stem,
             "later": later,
@@ -33,9 +37,11 @@ def resolve(config: Config) -> Config:
     )
 
 
-def _check_memory(config: Config, classes: int) -> None:
+def _check_memory(config: Config, classes: int, spec: Spec) -> None:
     if config.memory_per_class is not None:
         return
+    if config.memory == 0 and spec.needs_memory:
+        raise Refused(f"--memory 0 keeps no exemplars, and {spec.name} cannot do without; replay and icarl can")
     if config.memory == 0 and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused("--memory 0 keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if 0 < config.memory < classes:

@@ -24,7 +24,6 @@ from .checkpoint import Journal, State
 from .config import Config
 from .coordination import JIOC
 from .data import scenario as scenarios
-from .data.augment import Augment
 from .data.dataset import Dataset, load
 from .data.loader import Images, TaskData
 from .data.scenario import Scenario
@@ -102,7 +101,7 @@ class Run:
         self.journal = Journal(store, config.checkpoint_every, self.snapshot, self.restore, stop)
         self.engine = Engine(
             train=self.train,
-            augment=dataset.augment if config.augment else Augment(),
+            augment=dataset.augment.chosen(config.augment),
             schedules={"first": config.first, "later": config.later, "second": config.second},
             momentum=config.momentum,
             batch_size=config.batch_size,
@@ -257,14 +256,14 @@ class Run:
     def _method(self, generator: torch.Generator) -> Method:
         c = self.config
         cls = specs.load(c.method)
-        plain = {
+        plain: dict[str, Any] = {
             "backbone": c.backbone,
             "stem": c.stem,
             "channels": self.dataset.channels,
             "cosine": False,
             "maps": False,
             "head": "linear",
-            "classes": 0,
+            "sizes": [],
         }
         total, per_class = (None, None) if self.spec.memory == "all" else (c.memory, c.memory_per_class)
         if self.spec.memory == "none":

@@ -49,6 +49,11 @@ class Task:
         return sum(self.sizes)
 
     @property
+    def old_share(self) -> float:
+        """K_old / K: the share of the classes seen that is old."""
+        return self.n_old / self.n_seen
+
+    @property
     def slices(self) -> list[slice]:
         """The classes of each task so far, this one last."""
         ends = [sum(self.sizes[: i + 1]) for i in range(len(self.sizes))]

@@ -9,7 +9,7 @@ import torch
 from jioc.nets.incremental import build
 
 PLAN: dict[str, Any] = {
-    "backbone": "tiny", "stem": "cifar", "channels": 3, "cosine": False, "maps": False, "head": "linear", "classes": 0,
+    "backbone": "tiny", "stem": "cifar", "channels": 3, "cosine": False, "maps": False, "head": "linear", "sizes": [],
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def test_parameter_counts_are_pycils(backbone: str, stem: str, cosine: bool, cou
 
 @pytest.mark.parametrize(("stem", "side"), [("cifar", 32), ("cifar-pool", 16), ("imagenet", 8)])
 def test_the_stem_decides_the_size_of_the_maps(stem: str, side: int) -> None:
-    net = build(PLAN | {"stem": stem, "maps": True, "classes": 2}, generator()).eval()
+    net = build(PLAN | {"stem": stem, "maps": True, "sizes": [2]}, generator()).eval()
     maps = net(torch.randn(2, 3, 32, 32)).maps
     assert [m.shape[-1] for m in maps] == [side, side // 2]
 
@@ -49,7 +49,7 @@ def test_growing_leaves_the_old_logits(head: str) -> None:
     net.grow(2, g)
     after = net(x).logits
     assert after.shape == (5, 5) and torch.allclose(after[:, :3], before, atol=1e-6)
-    assert net.plan["classes"] == 5
+    assert net.plan["sizes"] == [3, 2]
 
 
 def test_weights_come_from_the_generator_alone() -> None:
@@ -63,8 +63,8 @@ def test_weights_come_from_the_generator_alone() -> None:
 
 def test_a_cosine_backbone_has_features_of_both_signs_and_a_plain_one_has_not() -> None:
     x = torch.randn(20, 3, 8, 8)
-    assert build(PLAN | {"cosine": True, "classes": 1}, generator()).eval()(x).features.min() < 0
-    assert build(PLAN | {"classes": 1}, generator()).eval()(x).features.min() >= 0
+    assert build(PLAN | {"cosine": True, "sizes": [1]}, generator()).eval()(x).features.min() < 0
+    assert build(PLAN | {"sizes": [1]}, generator()).eval()(x).features.min() >= 0
 
 
 def test_a_net_of_the_same_plan_takes_the_weights() -> None:

@@ -1,14 +1,16 @@
 """Augmentation of whole batches on their device, every draw from a given generator.
 
 Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL images,
-levels cut to whole numbers as PIL does.
+levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .autoaugment import autoaugment
 
 
 @dataclass(frozen=True)
@@ -16,10 +18,16 @@ class Augment:
     pad: int = 0  # black border from which a crop of the original size is taken
     flip: bool = False
     brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
+    auto: bool = False  # then AutoAugment and Cutout
+
+    def chosen(self, word: str) -> "Augment":
+        """This, the data set's usual one, under a word of `--augment`."""
+        return {"standard": self, "autoaugment": replace(self, auto=True), "none": Augment()}[word]
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """uint8 (n, c, h, w) -> whole levels as float32."""
-        return self.apply(x, *self.draw(len(x), x.device, generator))
+        levels = self.apply(x, *self.draw(len(x), x.device, generator))
+        return cutout(autoaugment(levels.to(torch.uint8), generator).float(), generator) if self.auto else levels
 
     def draw(self, n: int, device: torch.device, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Where to crop (2, n), whether to mirror (n,), how to brighten (n,)."""
@@ -28,6 +36,7 @@ class Augment:
         return corner, mirrored < (0.5 if self.flip else 0.0), 1 + self.brightness * (2 * factor - 1)
 
     def apply(self, x: Tensor, corner: Tensor, mirrored: Tensor, factor: Tensor) -> Tensor:
+        """Crop, flip and brightness as drawn: what can be compiled, because it draws nothing."""
         if self.pad or self.flip:
             x = crop_flip(x, self.pad, corner[0], corner[1], mirrored)
         return brighten(x, factor) if self.brightness else x.float()
@@ -46,3 +55,19 @@ def crop_flip(x: Tensor, pad: int, top: Tensor, left: Tensor, mirrored: Tensor) 
 
 def brighten(x: Tensor, factor: Tensor) -> Tensor:
     return (x * factor[:, None, None, None]).clamp(0, 255).floor()
+
+
+def cutout(x: Tensor, generator: torch.Generator) -> Tensor:
+    """Black out a square of half the image's side around a pixel drawn for each image, cut off at the border.
+
+    16 x 16 of 32 x 32 (DeVries and Taylor, 2017).
+    """
+    n, _, h, w = x.shape
+
+    def inside(side: int) -> Tensor:
+        centre = torch.randint(0, side, (n, 1), generator=generator, device=x.device)
+        offset = torch.arange(side, device=x.device) - centre
+        return (offset >= -(side // 4)) & (offset < side // 4)
+
+    hole = inside(h)[:, :, None] & inside(w)[:, None, :]
+    return x.masked_fill(hole[:, None], 0)

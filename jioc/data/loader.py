@@ -36,6 +36,8 @@ class Images:
         return self.pixels[index] * self.scale - self.shift
 
     def augmented(self, index: Tensor, augment: Augment, generator: torch.Generator) -> Tensor:
+        if augment.auto:
+            return augment(self.pixels[index], generator) * self.scale - self.shift
         draws = augment.draw(len(index), self.device, generator)
         return maybe_compiled(_augmented, len(index))(augment, self.pixels, index, draws, self.scale, self.shift)
 
@@ -67,6 +69,25 @@ class Mixed:
         return list(order.split(self.batch_size))
 
 
+class Apart:
+    """New images once an epoch, and beside each batch of them a fixed share of exemplars from shuffled passes."""
+
+    def __init__(self, new: Tensor, exemplars: Tensor, new_batch: int, share: float):
+        self.new, self.exemplars, self.new_batch = new, exemplars, new_batch
+        self.beside = [max(1, round(share * len(part))) for part in new.split(new_batch)]
+        self.images = len(new) + sum(self.beside)
+        self.batch_size = new_batch + self.beside[0]
+
+    def epoch(self, generator: torch.Generator) -> list[Tensor]:
+        def shuffled(index: Tensor) -> Tensor:
+            return index[torch.randperm(len(index), generator=generator)]
+
+        batches = shuffled(self.new).split(self.new_batch)
+        passes = -(-sum(self.beside) // len(self.exemplars))
+        drawn = torch.cat([shuffled(self.exemplars) for _ in range(passes)])[: sum(self.beside)]
+        return [torch.cat(pair) for pair in zip(batches, drawn.split(self.beside), strict=True)]
+
+
 @dataclass(frozen=True)
 class TaskData:
     """The data of an arriving task, as a method is handed it."""
@@ -82,8 +103,27 @@ class TaskData:
 
     def alone(self) -> Stream:
         """The new images."""
-        return Mixed(self.new, self.batch_size)
+        return self.of(self.new)
 
     def with_memory(self, memory: Memory) -> Stream:
         """The new images and the exemplars, shuffled together."""
-        return Mixed(torch.cat([self.new, memory.index]), self.batch_size)
+        return self.of(torch.cat([self.new, memory.index]))
+
+    def beside_memory(self, memory: Memory, share: float) -> Stream:
+        """Batches of new images, each with `share` times as many exemplars; the epoch is a pass over the new images."""
+        if not len(memory):
+            return self.alone()
+        return Apart(self.new, memory.index, self.batch_size, share)
+
+    def of(self, index: Tensor) -> Stream:
+        """Some images of the caller's choice."""
+        return Mixed(index, self.batch_size)
+
+    def split(self, memory: Memory, v: int) -> tuple[Stream, Stream]:
+        """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on."""
+        kept, held = [], []
+        for index in [*memory.classes, *self.classes]:
+            index, n = index[torch.randperm(len(index), generator=self.generator)], min(v, len(index) - 1)
+            held.append(index[:n])
+            kept.append(index[n:])
+        return self.of(torch.cat(kept)), self.of(torch.cat(held))

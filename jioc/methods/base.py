@@ -93,8 +93,7 @@ class Method:
 
     def head_weight(self) -> Tensor | None:
         """The classifier's rows, (K, d) or (K, proxies, d), whose norms the diagnostics compare; None: it has none."""
-        weight = getattr(getattr(self.net, "head", None), "weight", None)
-        return weight if isinstance(weight, Tensor) else None
+        return self.net.head.rows()
 
     # --- state --------------------------------------------------------------------------------------
 

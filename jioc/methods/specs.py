@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
-from ..config import Amount, Options, Schedule, refusal
+from ..config import Amount, Options, Positive, Schedule, refusal
 from ..errors import Refused, unknown
 
 if TYPE_CHECKING:
@@ -39,13 +39,21 @@ class Spec:
     expands: bool = False
     readouts: tuple[str, ...] = ("cnn", "nme")
     headline: str = "cnn"  # the read-out by which the method is judged
+    needs_memory: bool = False  # refused without exemplars
+    host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
 
 
 def steps(epochs: int, *milestones: int, weight_decay: float, lr: float = 0.1) -> Schedule:
     return Schedule(epochs=epochs, lr=lr, decay="steps", milestones=milestones, weight_decay=weight_decay)
 
 
+def cosine(epochs: int, *, weight_decay: float, lr: float = 0.1) -> Schedule:
+    return Schedule(epochs=epochs, lr=lr, decay="cosine", weight_decay=weight_decay)
+
+
 FIRST = steps(200, 60, 120, 170, weight_decay=5e-4)
+BIC = steps(170, 60, 100, 140, weight_decay=2e-4)
+COIL = steps(160, 80, 120, weight_decay=5e-4)
 
 
 class LwFOptions(Options):
@@ -60,6 +68,69 @@ class ICaRLOptions(Options):
     """Temperature of the distillation."""
     kd_weight: Amount = 1.0
     """Weight of the distillation."""
+
+
+class WAOptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of the distillation."""
+
+
+class BiCOptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of the distillation."""
+    held_share: Annotated[float, Field(gt=0, lt=1)] = 0.1
+    """Share of a class's exemplars that is held out to fit the bias."""
+    bias_loss: Literal["paper", "pycil"] = "paper"
+    """The bias is fitted with the network at rest; or as in PyCIL, softmax taken twice and BN statistics adrift."""
+
+
+class PODNetOptions(Options):
+    flat: Amount = 1.0
+    """Weight of the distillation of the features."""
+    spatial: Amount = 5.0
+    """Weight of the distillation of the pooled stages."""
+    margin: Amount = 0.6
+    """By how much the label's similarity must exceed the others."""
+    nca: Literal["paper", "pycil"] = "paper"
+    """The paper's loss, or that of the code, whose margin cancels and whose denominator holds an extra 1."""
+
+
+class SSILOptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of the task-wise distillation."""
+    kd_weight: Amount = 1.0
+    """Weight of the task-wise distillation."""
+    exemplar_share: Annotated[float, Field(gt=0)] = 0.25
+    """Exemplars beside each new image of a batch: 32 beside 128."""
+
+
+class DEROptions(Options):
+    aux_weight: Amount = 1.0
+    """Weight of the auxiliary loss."""
+
+
+class FOSTEROptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of both distillations."""
+    lambda_okd: Amount = 1.0
+    """Weight of the distillation while boosting."""
+    beta1: Annotated[float, Field(gt=0, lt=1)] = 0.96
+    """Balance of the classes while boosting; towards 1 rare classes count more."""
+    beta2: Annotated[float, Field(gt=0, lt=1)] = 0.97
+    """Balance of the classes while compressing."""
+    oofc: Literal["ft", "az"] = "ft"
+    """The weights from old features to new classes are trained (ft) or held at zero (az)."""
+
+
+class COILOptions(Options):
+    kd_temperature: Temperature = 2.0
+    """Temperature of the distillations."""
+    transport_weight: Amount = 1e-3
+    """Weight of the two transport terms."""
+    sinkhorn: Annotated[float, Field(gt=0)] = 0.464
+    """Entropic regularisation of the transport."""
+    transport_every: Positive = 30
+    """Steps between two retrospective transports."""
 
 
 SPECS: dict[str, Spec] = {
@@ -85,6 +156,37 @@ SPECS: dict[str, Spec] = {
         Spec(
             "icarl", "iCaRL", "Rebuffi et al., CVPR 2017",
             FIRST, steps(170, 80, 120, weight_decay=2e-4), options=ICaRLOptions, distils=True,
+        ),
+        Spec(
+            "wa", "WA", "Zhao et al., CVPR 2020",
+            FIRST, steps(170, 60, 100, 140, weight_decay=2e-4), options=WAOptions, distils=True,
+        ),
+        Spec(
+            "bic", "BiC", "Wu et al., CVPR 2019",
+            BIC, BIC, BIC, options=BiCOptions, distils=True, needs_memory=True,
+        ),
+        Spec(
+            "podnet", "PODNet", "Douillard et al., ECCV 2020",
+            cosine(160, weight_decay=5e-4), cosine(160, weight_decay=5e-4), cosine(20, lr=0.005, weight_decay=5e-4),
+            options=PODNetOptions, distils=True,
+        ),
+        Spec(
+            "ssil", "SS-IL", "Ahn et al., ICCV 2021",
+            FIRST, steps(170, 80, 120, weight_decay=2e-4), options=SSILOptions, distils=True, host_kd="keep",
+        ),
+        Spec(
+            "der", "DER", "Yan et al., CVPR 2021",
+            FIRST, steps(170, 80, 120, 150, weight_decay=2e-4), options=DEROptions, expands=True,
+        ),
+        Spec(
+            "foster", "FOSTER", "Wang et al., ECCV 2022",
+            cosine(200, weight_decay=5e-4), cosine(170, weight_decay=5e-4), cosine(130, weight_decay=0.0),
+            options=FOSTEROptions, distils=True, expands=True, readouts=("cnn", "nme", "boosted", "compressed"),
+            needs_memory=True,
+        ),
+        Spec(
+            "coil", "COIL", "Zhou et al., ACM MM 2021",
+            COIL, COIL, options=COILOptions, distils=True, needs_memory=True,
         ),
     ]
 }  # fmt: skip

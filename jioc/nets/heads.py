@@ -1,47 +1,134 @@
-"""Classifiers that grow: features (n, d) -> logits (n, K). Growing leaves the old classes' logits as they are."""
+"""Classifiers that grow: features (n, d) -> logits (n, K). Growing leaves the old classes' logits as they are.
+
+A head is made from the sizes of the tasks that it has grown by, so that a plan of plain numbers describes it.
+"""
 
 import math
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 
-class LinearHead(nn.Module):
+class Head(nn.Module):
+    """What every head answers to."""
+
+    def __init__(self, width: int, sizes: Sequence[int] = ()):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(sum(sizes), width))
+
+    def grow(self, n: int, generator: torch.Generator) -> None:
+        """Room for n more classes."""
+        raise NotImplementedError
+
+    def rows(self) -> Tensor:
+        """A weight vector for each class, or for each of its proxies: (rows, d)."""
+        return self.weight
+
+
+class LinearHead(Head):
     """z = W f + b; W ~ U(-sqrt(3 / d), sqrt(3 / d)), b = 0."""
 
-    def __init__(self, width: int, classes: int = 0):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(classes, width))
-        self.bias = nn.Parameter(torch.empty(classes))
+    def __init__(self, width: int, sizes: Sequence[int] = ()):
+        super().__init__(width, sizes)
+        self.bias = nn.Parameter(torch.empty(sum(sizes)))
 
     @torch.no_grad()
-    def grow(self, n: int, generator: torch.Generator) -> None:
-        bound = math.sqrt(3 / self.weight.shape[1])
-        fresh = torch.empty(n, self.weight.shape[1]).uniform_(-bound, bound, generator=generator)
-        self.weight = nn.Parameter(torch.cat([self.weight, fresh.to(self.weight)]))
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
+        """Room for n more classes and, with `wider`, for so many more features, which old classes ignore."""
+        old = F.pad(self.weight, (0, wider))
+        bound = math.sqrt(3 / old.shape[1])
+        fresh = torch.empty(n, old.shape[1]).uniform_(-bound, bound, generator=generator)
+        self.weight = nn.Parameter(torch.cat([old, fresh.to(old)]))
         self.bias = nn.Parameter(torch.cat([self.bias, self.bias.new_zeros(n)]))
+
+    @torch.no_grad()
+    def align(self, n_old: int) -> None:
+        """Multiply the new rows by mean |w_old| / mean |w_new| (Zhao et al., CVPR 2020); biases stay."""
+        if n_old:
+            norms = self.weight.norm(dim=1)
+            self.weight[n_old:] *= norms[:n_old].mean() / norms[n_old:].mean()
 
     def forward(self, features: Tensor) -> Tensor:
         return F.linear(features, self.weight, self.bias)
 
 
-class CosineHead(nn.Module):
+class CorrectedHead(LinearHead):
+    """z_k = alpha_s (W f + b)_k + beta_s for the classes k of task s; each pair (alpha, beta) starts at (1, 0).
+
+    The pairs are not trained with the rest: who fits one asks for its gradient.
+    """
+
+    def __init__(self, width: int, sizes: Sequence[int] = ()):
+        super().__init__(width, sizes)
+        self.sizes = list(sizes)
+        self.pairs = nn.ParameterList([self._pair() for _ in sizes])
+
+    def _pair(self) -> nn.Parameter:
+        return nn.Parameter(torch.tensor([1.0, 0.0], device=self.weight.device), requires_grad=False)
+
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
+        super().grow(n, generator, wider)
+        self.sizes.append(n)
+        self.pairs.append(self._pair())
+
+    def forward(self, features: Tensor) -> Tensor:
+        parts = super().forward(features).split(self.sizes, dim=1)
+        return torch.cat([pair[0] * z + pair[1] for pair, z in zip(self.pairs, parts, strict=True)], dim=1)
+
+
+class CosineHead(Head):
     """z = sigma cos(f, w); w ~ U(-1 / sqrt d, 1 / sqrt d), sigma learnt from 1."""
 
-    def __init__(self, width: int, classes: int = 0):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(classes, width))
+    def __init__(self, width: int, sizes: Sequence[int] = ()):
+        super().__init__(width, sizes)
         self.sigma = nn.Parameter(torch.ones(()))
 
     @torch.no_grad()
     def grow(self, n: int, generator: torch.Generator) -> None:
-        bound = 1 / math.sqrt(self.weight.shape[1])
-        fresh = torch.empty(n, self.weight.shape[1]).uniform_(-bound, bound, generator=generator)
-        self.weight = nn.Parameter(torch.cat([self.weight, fresh.to(self.weight)]))
+        self.weight = nn.Parameter(torch.cat([self.weight, cosine_rows(n, self.weight, generator)]))
 
     def forward(self, features: Tensor) -> Tensor:
         return self.sigma * F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1))
 
 
-HEADS: dict[str, type[LinearHead] | type[CosineHead]] = {"linear": LinearHead, "cosine": CosineHead}
+PROXIES = 10
+
+
+class ProxyHead(Head):
+    """z_k = sigma sum_j softmax_j(s_kj) s_kj, s_kj = cos(f, w_kj): ten proxies a class (Douillard et al., ECCV 2020).
+
+    The proxies of earlier tasks are frozen; `weight` holds the newest task's, class after class.
+    """
+
+    def __init__(self, width: int, sizes: Sequence[int] = ()):
+        super().__init__(width, [PROXIES * n for n in sizes[-1:]])
+        self.frozen = nn.Parameter(torch.empty(PROXIES * sum(sizes[:-1]), width), requires_grad=False)
+        self.sigma = nn.Parameter(torch.ones(()))
+
+    @torch.no_grad()
+    def grow(self, n: int, generator: torch.Generator) -> None:
+        self.frozen = nn.Parameter(self.rows().clone(), requires_grad=False)
+        self.weight = nn.Parameter(cosine_rows(PROXIES * n, self.weight, generator))
+
+    def rows(self) -> Tensor:
+        return torch.cat([self.frozen, self.weight])
+
+    def forward(self, features: Tensor) -> Tensor:
+        cosines = F.linear(F.normalize(features, dim=1), F.normalize(self.rows(), dim=1))
+        s = cosines.unflatten(1, (-1, PROXIES))  # (n, K, proxies)
+        return self.sigma * (s.softmax(2) * s).sum(2)
+
+
+def cosine_rows(n: int, like: Tensor, generator: torch.Generator) -> Tensor:
+    bound = 1 / math.sqrt(like.shape[1])
+    return torch.empty(n, like.shape[1]).uniform_(-bound, bound, generator=generator).to(like)
+
+
+HEADS: dict[str, type[Head]] = {
+    "linear": LinearHead,
+    "corrected": CorrectedHead,
+    "cosine": CosineHead,
+    "proxies": ProxyHead,
+}

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from ..compiled import maybe_compiled
 from ..types import Output
 from .catalogue import shape
-from .heads import HEADS
+from .heads import HEADS, Head, LinearHead
 from .resnet import ResNet, initialise
 
 
@@ -18,6 +18,7 @@ class Net(nn.Module):
 
     plan: dict[str, Any]
     width: int  # of the features
+    head: Head
 
     def forward(self, x: Tensor) -> Output:
         raise NotImplementedError
@@ -46,29 +47,117 @@ def _forward(backbone: ResNet, x: Tensor, keep_maps: bool) -> tuple[Tensor, list
 class IncrementalNet(Net):
     """One backbone and a head that grows.
 
-    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs), head, classes
+    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs), head,
+    sizes (the classes of each task).
     """
 
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
         super().__init__()
         self.plan = dict(plan)
-        with torch.random.fork_rng(devices=[]):  # torch draws weights as it builds; ours come from the generator
-            self.backbone = ResNet(shape(plan["backbone"]), plan["stem"], plan["channels"], plan["cosine"])
+        self.backbone = backbone(plan, generator)
         self.width = self.backbone.width
-        self.head = HEADS[plan["head"]](self.width, plan["classes"])
-        if generator is not None:
-            initialise(self.backbone, generator)
+        self.head = HEADS[plan["head"]](self.width, plan["sizes"])
 
     def grow(self, n: int, generator: torch.Generator) -> None:
         self.head.grow(n, generator)
-        self.plan["classes"] += n
+        self.plan["sizes"] = [*self.plan["sizes"], n]
 
     def forward(self, x: Tensor) -> Output:
         features, maps = run_backbone(self.backbone, x, self.plan["maps"])
         return Output(self.head(features).float(), features, maps)
 
 
-NETS: dict[str, type[Any]] = {"incremental": IncrementalNet}
+class ExpandingNet(Net):
+    """A backbone for each task, their features side by side, one linear head over all of them.
+
+    Only the newest backbone learns; the others are frozen and stay in eval mode, BN statistics included. `aux` is a
+    head on the newest backbone's features alone, `before` the frozen head of the network as it was before it grew:
+    on the frozen features it gives that network's logits without another forward pass.
+
+    plan: as IncrementalNet's, and kind, backbones, aux (outputs of the auxiliary head).
+    """
+
+    head: LinearHead
+
+    def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
+        super().__init__()
+        self.plan = dict(plan)
+        self.before: LinearHead | None = None
+        self.aux: LinearHead | None = None
+        self.backbones = nn.ModuleList([backbone(plan, generator) for _ in range(plan["backbones"])])
+        self.unit: int = shape(plan["backbone"]).widths[-1]
+        self.head = LinearHead(self.width, plan["sizes"])
+        if plan["backbones"] > 1:
+            self.before = LinearHead(self.width - self.unit, plan["sizes"][:-1])
+            self.aux = LinearHead(self.unit, [plan["aux"]])
+        self._freeze()
+
+    @property
+    def width(self) -> int:  # type: ignore[override]
+        return self.unit * len(self.backbones)
+
+    @classmethod
+    def over(cls, net: IncrementalNet) -> Self:
+        """The same function as a network of one backbone, ready to expand."""
+        plan = {**net.plan, "kind": "expanding", "backbones": 1, "aux": 0}
+        wide = cls(plan)
+        wide.backbones[0].load_state_dict(net.backbone.state_dict())
+        wide.head.load_state_dict(net.head.state_dict())
+        return wide.to(next(net.parameters()).device)
+
+    def grow(self, n: int, generator: torch.Generator, aux: int = 0) -> None:
+        """The first time a head; later also a backbone that starts as a copy of the newest, and a fresh aux head."""
+        if not self.plan["sizes"]:
+            self.head.grow(n, generator)
+        else:
+            device = self.head.weight.device
+            self.before = copy.deepcopy(self.head)
+            self.backbones.append(copy.deepcopy(self.backbones[-1]))
+            self.head.grow(n, generator, wider=self.unit)
+            self.aux = LinearHead(self.unit).to(device)
+            self.aux.grow(aux, generator)
+            self.plan.update(backbones=len(self.backbones), aux=aux)
+            self._freeze()
+        self.plan["sizes"] = [*self.plan["sizes"], n]
+
+    def _freeze(self) -> None:
+        for part in [*self.backbones[:-1], *([self.before] if self.before else [])]:
+            part.requires_grad_(False)
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        for part in self.backbones[:-1]:
+            part.eval()
+        return self
+
+    def forward(self, x: Tensor) -> Output:
+        features = torch.cat([run_backbone(part, x)[0] for part in self._parts()], dim=1)
+        out = Output(self.head(features).float(), features)
+        if self.aux is not None:
+            out.extra["aux"] = self.aux(features[:, -self.unit :]).float()
+        return out
+
+    def _parts(self) -> list[ResNet]:
+        return [part for part in self.backbones if isinstance(part, ResNet)]
+
+    def previous(self, out: Output) -> Output:
+        """What the network before it grew says of the same images."""
+        assert self.before is not None
+        features = out.features[:, : -self.unit]
+        return Output(self.before(features).float(), features)
+
+
+def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> ResNet:
+    """A backbone of that plan, its weights drawn from the generator, or yet to be loaded."""
+    with torch.random.fork_rng(devices=[]):  # torch draws weights as it builds; ours come from the generator
+        made = ResNet(shape(plan["backbone"]), plan["stem"], plan["channels"], plan["cosine"])
+    if generator is not None:
+        initialise(made, generator)
+    return made
+
+
+NETS: dict[str, type[Any]] = {"incremental": IncrementalNet, "expanding": ExpandingNet}
 
 
 def build(plan: dict[str, Any], generator: torch.Generator | None = None) -> Net:

@@ -1,0 +1,78 @@
+"""BiC: replay with distillation, then a linear correction of the new classes' logits (Wu et al., CVPR 2019).
+
+    z_k        = alpha_s o_k + beta_s                                  o: the head's output; k a class of task s
+    loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])           l = K_old / K; every (alpha, beta) fixed
+    then the newest task's (alpha, beta) alone:   CE(z, y) on images that the first stage did not see
+
+Of every class seen, v = int(0.1 M / K_old) images are held out for the second stage (0.1 of the exemplars of a class
+where their number is fixed), at least one and never all. They are candidates for exemplars again afterwards.
+
+Departures: from the paper, 170 epochs for each stage as in PyCIL. From PyCIL, whose second stage takes the softmax
+twice and lets the BN statistics drift on the few held-out images: `--bias-loss pycil` does so too. In both, the
+held-out images are augmented as any others.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from ..data.loader import Stream, TaskData
+from ..losses import cross_entropy, distill
+from ..memory import Memory
+from ..nets.heads import CorrectedHead
+from ..types import Batch, Output, Task, Terms, Weights
+from .base import Fit, Method
+from .specs import BiCOptions, register
+
+
+@register("bic")
+class BiC(Method):
+    options: BiCOptions
+
+    @staticmethod
+    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+        return {**plan, "head": "corrected"}
+
+    def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
+        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        if old is not None:
+            terms["kd"] = distill(out.logits[:, : task.n_old], old.logits, self.options.kd_temperature)
+        return terms
+
+    def weights(self, task: Task) -> Weights:
+        return {"cls": 1 - task.old_share, "kd": task.old_share}
+
+    def bias_loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
+        corrected: Tensor = out.logits.softmax(1) if self.options.bias_loss == "pycil" else out.logits
+        return {"bias": cross_entropy(corrected, batch.y)}
+
+    def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
+        self.net.grow(task.n_new, self.generator)
+        if task.n_old == 0:
+            fit(self, task, data.alone())
+        else:
+            most, held = data.split(self.memory, held_out(self.memory, task.n_old, self.options.held_share))
+            fit(self, task, most)
+            self._fit_bias(task, held, fit)
+        self.remember(task, data)
+        self.keep_teacher()
+
+    def _fit_bias(self, task: Task, held: Stream, fit: Fit) -> None:
+        assert isinstance(self.net.head, CorrectedHead)
+        rest, pair = [p for p in self.net.parameters() if p.requires_grad], self.net.head.pairs[-1]
+        for p in rest:
+            p.requires_grad_(False)
+        pair.requires_grad_(True)
+        adrift = self.options.bias_loss == "pycil"
+        fit(
+            self, task, held, stage="second", params=[pair], loss=self.bias_loss, coordination=None, train_mode=adrift
+        )  # fmt: skip
+        pair.requires_grad_(False)
+        for p in rest:
+            p.requires_grad_(True)
+
+
+def held_out(memory: Memory, n_old: int, share: float) -> int:
+    """v: images of each class that the first stage does not see."""
+    per_class = memory.per_class if memory.per_class is not None else (memory.total or 0) / n_old
+    return max(1, int(share * per_class))

@@ -1,0 +1,137 @@
+"""FOSTER: boost a second backbone on what the first gets wrong, then compress both into one (Wang et al., ECCV 2022).
+
+    w_c = (1 - beta) / (1 - beta^n_c), scaled to sum to K            n_c: training images of class c, exemplars if old
+    boost      f = [f_1, f_2], f_1 frozen;  z = W f + b
+               loss(x, y) = CE(z / w, y) + CE(fe(f_2), y) + lambda KD_T(z[old], z')        w with beta1
+    compress   loss(x) = CE(q, softmax(z_student / T)),  q ~ w softmax(z_boosted / T)      w with beta2; no labels
+
+z' is the head before the task on the frozen f_1: the previous network exactly, at no forward. Between tasks a network
+of one backbone goes on, the student: f_1 is its backbone, f_2 starts as a copy, and the next student starts from it
+too. W grows as in DER.
+
+Read-outs: `boosted` is the network of two backbones, which the paper and PyCIL report, hence `cnn` and `nme` too;
+`compressed` is the student. In the first task there is one network and all are the same. Exemplars are chosen with
+the boosted features. The saved model is the student with its own class means, because it is what learns on.
+
+Departures: the counts are those of the data (PyCIL takes 500 for each new class). As in PyCIL, 130 epochs of
+compression without weight decay, constant betas, no AutoAugment unless `--augment autoaugment` asks for it.
+"""
+
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ..data.loader import TaskData
+from ..losses import cross_entropy, distill
+from ..memory import class_means
+from ..nets.incremental import ExpandingNet, IncrementalNet
+from ..types import Batch, Output, Task, Terms, Weights
+from .base import Fit, Method, nearest_mean
+from .specs import FOSTEROptions, register
+
+
+@register("foster")
+class FOSTER(Method):
+    options: FOSTEROptions
+    net: IncrementalNet
+    persistent = ("net", "boosted", "means", "boosted_means")
+
+    boosted: ExpandingNet | None = None
+    boosted_means: Tensor | None = None
+    balance: Tensor  # (K,), w of the stage at hand
+    compressing = False
+
+    # --- the formula ---
+
+    def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
+        if old is None:
+            return {"cls": cross_entropy(out.logits, batch.y)}
+        return {
+            "cls": cross_entropy(self.cls_logits(out, task), batch.y),
+            "fe": cross_entropy(out.extra["aux"], batch.y),
+            "kd": distill(out.logits[:, : task.n_old], old.logits, self.options.kd_temperature),
+        }
+
+    def weights(self, task: Task) -> Weights:
+        return {"kd": self.options.lambda_okd}
+
+    def cls_logits(self, out: Output, task: Task) -> Tensor:
+        return out.logits / self.balance if task.n_old else out.logits
+
+    def compression(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
+        assert old is not None
+        return {"compress": balanced_distill(out.logits, old.logits, self.balance, self.options.kd_temperature)}
+
+    def old_output(self, x: Tensor, out: Output) -> Output | None:
+        if self.boosted is None:
+            return None
+        return self.boosted(x) if self.compressing else self.boosted.previous(out)
+
+    # --- the order of events ---
+
+    def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
+        stream = data.with_memory(self.memory)
+        if task.n_old == 0:
+            self.net.grow(task.n_new, self.generator)
+            fit(self, task, stream)
+        else:
+            counts = [len(index) for index in [*self.memory.classes, *data.classes]]
+            self._boost(task, counts, partial(fit, self, task, stream))
+            self._compress(task, counts, partial(fit, self, task, stream))
+        self.remember(task, data)
+
+    def _boost(self, task: Task, counts: list[int], fit: Fit) -> None:
+        self.balance = class_balance(counts, self.options.beta1).to(self.net.head.weight)
+        self.boosted = ExpandingNet.over(self.net)
+        self.boosted.grow(task.n_new, self.generator, aux=task.n_seen)
+        if self.options.oofc == "az":
+            hold_at_zero(self.boosted.head.weight, slice(task.n_old, None), slice(0, self.net.width))
+        fit(net=self.boosted)
+        self.boosted.eval().requires_grad_(False)
+
+    def _compress(self, task: Task, counts: list[int], fit: Fit) -> None:
+        self.balance = class_balance(counts, self.options.beta2).to(self.net.head.weight)
+        self.net.grow(task.n_new, self.generator)
+        self.compressing = True
+        fit(stage="second", loss=self.compression, coordination=None)
+        self.compressing = False
+
+    def remember(self, task: Task, data: TaskData) -> None:
+        wide = self.boosted or self.net
+        features = partial(data.features, wide)
+        self.memory.update(data.classes, features, data.generator)
+        self.boosted_means = class_means(self.memory, features, wide.width)
+        self.means = class_means(self.memory, partial(data.features, self.net), self.net.width)
+
+    def head_weight(self) -> Tensor:
+        return (self.boosted or self.net).head.rows()
+
+    def readouts(self, x: Tensor) -> dict[str, Tensor]:
+        student = self.net(x)
+        boosted = student if self.boosted is None else self.boosted.eval()(x)
+        scores = {"cnn": boosted.logits, "boosted": boosted.logits, "compressed": student.logits}
+        if self.boosted_means is not None:
+            scores["nme"] = nearest_mean(boosted.features, self.boosted_means)
+        return scores
+
+
+def class_balance(counts: list[int], beta: float) -> Tensor:
+    """w: inverse to each class's effective number of images, scaled to sum to the number of classes, float64: (K,)."""
+    w = (1 - beta) / (1 - beta ** torch.tensor(counts, dtype=torch.float64))
+    return w * len(counts) / w.sum()
+
+
+def balanced_distill(logits: Tensor, teacher: Tensor, w: Tensor, temperature: float) -> Tensor:
+    """Cross-entropy of the student's softmax against the teacher's, weighed by class and normalised again: (n,)."""
+    q = (teacher / temperature).softmax(1) * w
+    q = q / q.sum(1, keepdim=True)
+    return -(q * (logits / temperature).log_softmax(1)).sum(1)
+
+
+@torch.no_grad()
+def hold_at_zero(weight: Tensor, rows: slice, columns: slice) -> None:
+    mask = torch.ones_like(weight)
+    mask[rows, columns] = 0
+    weight.mul_(mask)
+    weight.register_hook(lambda gradient: gradient * mask)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Rich
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -22,6 +23,17 @@ def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> 
     for row in rows:
         sheet.add_row(*row)
     rich.print(sheet)
+
+
+def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
+    """Training images of each class, a line for each task."""
+    rows, first = [], 0
+    for t, size in enumerate(sizes, 1):
+        here = range(first, first + size)
+        held = ", ".join(f"{escape(classes[c])} {counts[c]:,}" for c in here)
+        rows.append([str(t), f"{sum(counts[c] for c in here):,}", held])
+        first += size
+    table(["task", "images", "of each class"], rows)
 
 
 def percent(value: float | None) -> str:
@@ -40,6 +52,7 @@ class Console:
         )  # fmt: skip
         self.sizes: list[int] = []
         self.bar: Any = None
+        self.decoding: Any = None
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -53,12 +66,24 @@ class Console:
     def __call__(self, kind: str, what: dict[str, Any]) -> None:
         getattr(self, kind)(what)
 
+    def decode(self, what: dict[str, Any]) -> None:
+        if self.decoding is None:
+            self.decoding = self.bars.add_task("decoding images", total=what["total"], told="")
+            if not self.live:
+                print(f"decoding {what['total']:,} images, once", flush=True)
+        self.bars.update(self.decoding, completed=what["done"], told=f"{what['done']:,} of {what['total']:,}")
+        if what["done"] == what["total"]:
+            self.bars.remove_task(self.decoding)
+            self.decoding = None
+
     def start(self, what: dict[str, Any]) -> None:
         c = self.config
         self.sizes = what["sizes"]
         coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
         print(f"{self.spec.title}{coordinated} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
         print(scenario_line(what["sizes"], what["counts"], c))
+        if c.long_tail is not None:
+            counts_table(what["classes"], what["counts"], what["sizes"])
         if what["done"]:
             print(f"going on after task {what['done']} of {len(self.sizes)}")
         epochs = sum(total_epochs(c, self.spec, t) for t in range(len(self.sizes)))

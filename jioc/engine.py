@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from .checkpoint import Journal
 from .config import Schedule
 from .coordination import JIOC
-from .data.augment import Augment
+from .data.dataset import Augmentation
 from .data.loader import Images, Stream
 from .errors import Failed
 from .methods.base import Method
@@ -37,7 +37,7 @@ class Engine:
         self,
         *,
         train: Images,
-        augment: Augment,
+        augment: Augmentation,
         schedules: dict[str, Schedule],
         momentum: float,
         precision: str,
@@ -100,6 +100,7 @@ class Engine:
         for epoch in range(first_epoch, schedule.epochs):
             before = self.order.get_state()  # from which this epoch's order can be drawn again
             batches = [index.to(self.train.device) for index in stream.epoch(self.order)]
+            self.train.prefetch(batches[first_step:])
             for group in optimiser.param_groups:
                 group["lr"] = lr_at(schedule, epoch)
             started, skipped = time.perf_counter(), first_step

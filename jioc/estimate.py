@@ -14,7 +14,7 @@ STEPS = 5
 
 
 def show(config: Config) -> None:
-    run = Run(config, load(config.data, config.data_dir))
+    run = Run(config, load(config))
     sizes, counts = run.scenario.sizes, run.scenario.counts
     print(scenario_line(list(sizes), counts, config))
     rows, images, first = [], 0, 0

@@ -27,8 +27,9 @@ from .data.augment import Augment
 from .data.dataset import Dataset, load
 from .data.loader import Images, TaskData
 from .data.scenario import Scenario
+from .data.stream import Streamed
 from .engine import Engine
-from .errors import Refused
+from .errors import Interrupted, Refused
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
@@ -38,7 +39,8 @@ from .store import Store
 from .types import Task
 
 Callback = Callable[[str, dict[str, Any]], None]
-"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"})."""
+"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}), and,
+while images are decoded for the first time, ("decode", {"done", "total"})."""
 
 Result = dict[str, Any]
 """What result.json holds."""
@@ -59,13 +61,25 @@ def run(
     it says yes the run saves a checkpoint and raises `Interrupted`.
     """
     config = resolve(config or settings.make(**values))
-    dataset = load(config.data, config.data_dir)
+    dataset = load(config, _until(stop, callback))
     store = None if out is None else Store(Path(out), config, resume)
     try:
         return Run(config, dataset, store, callback, stop).go()
     finally:
         if store is not None:
             store.close()
+
+
+def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
+    """The callback of work before there is anything to resume."""
+
+    def tell(kind: str, what: dict[str, Any]) -> None:
+        if stop is not None and stop():
+            raise Interrupted("stopped before the first task")
+        if callback is not None:
+            callback(kind, what)
+
+    return tell
 
 
 class Run:
@@ -87,7 +101,7 @@ class Run:
         repeat_exactly(config.deterministic)
         self.environment, self.commit = environment(self.device, self.precision), commit()
         self.scenario = scenarios.make(dataset, config)
-        self.train, self.test = images(dataset, self.scenario, self.device)
+        self.train, self.test = images(dataset, self.scenario, self.device, config.stream)
         self.dataset = dataset
 
         seeds = np.random.SeedSequence(config.data_seed).generate_state(2)
@@ -121,6 +135,7 @@ class Run:
             "start",
             {
                 "sizes": list(self.scenario.sizes),
+                "classes": self.scenario.classes,
                 "counts": self.scenario.counts,
                 "device": self.environment["device"],
                 "precision": self.precision,
@@ -194,6 +209,7 @@ class Run:
             "headline": self.spec.headline,
             "classes": self.scenario.classes,
             "counts": self.scenario.counts,
+            "data": self.dataset.record,
             "tasks": self.rows,
             **metrics.summary(self.rows, list(self.spec.readouts)),
             "complete": len(self.rows) == len(self.scenario.sizes),
@@ -262,21 +278,28 @@ class Run:
 EVALUATED_AT_ONCE = 1000  # images
 
 
-def images(dataset: Dataset, scenario: Scenario, device: torch.device) -> tuple[Images, Images]:
+def images(dataset: Dataset, scenario: Scenario, device: torch.device, stream: str = "auto") -> tuple[Images, Images]:
     """Training images, and those that the run is judged by, labelled in the order of learning."""
+    judged_x, judged_y = (dataset.train_x, dataset.train_y) if scenario.held_out else (dataset.test_x, dataset.test_y)
+    kind = Streamed if _streams(stream, dataset.train_x.nbytes + judged_x.nbytes, device) else Images
 
-    def labelled(y: np.ndarray, classes: list[np.ndarray]) -> np.ndarray:
+    def labelled(x: np.ndarray, y: np.ndarray, classes: list[np.ndarray]) -> Images:
         labels = np.full(len(y), -1, np.int64)
         for c, index in enumerate(classes):
             labels[index] = c
-        return labels
+        return kind(x, labels, dataset.mean, dataset.std, device, dataset.size)
 
-    train = Images(dataset.train_x, labelled(dataset.train_y, scenario.train), dataset.mean, dataset.std, device)
-    if scenario.held_out:
-        return train, Images(
-            dataset.train_x, labelled(dataset.train_y, scenario.test), dataset.mean, dataset.std, device
-        )
-    return train, Images(dataset.test_x, labelled(dataset.test_y, scenario.test), dataset.mean, dataset.std, device)
+    return labelled(dataset.train_x, dataset.train_y, scenario.train), labelled(judged_x, judged_y, scenario.test)
+
+
+RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
+
+
+def _streams(word: str, size: int, device: torch.device) -> bool:
+    """On a CPU the memory map itself is resident: the system reads what is used."""
+    if word != "auto" or device.type != "cuda":
+        return word == "yes"
+    return size > RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]
 
 
 def pick_device(word: str) -> torch.device:

@@ -12,7 +12,7 @@ from .catalogue import Entry
 from .dataset import Dataset
 
 
-def load(entry: Entry, folder: Path) -> Dataset:
+def load(entry: Entry, where: Path | None) -> Dataset:
     from sklearn.datasets import load_digits
 
     digits = load_digits()

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from ..memory import Memory
-from .augment import Augment
+from .dataset import Augmentation
 
 
 class Images:
     """A set of uint8 images on the device, handed out normalised."""
+
+    resident = True  # whether every pixel is on the device
 
     def __init__(
         self,
@@ -22,22 +24,39 @@ class Images:
         mean: tuple[float, ...],
         std: tuple[float, ...],
         device: torch.device,
+        size: int | None = None,
     ):
-        self.pixels = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+        self.device, self.size = device, size
+        self.pixels = self._place(torch.from_numpy(np.ascontiguousarray(pixels)))
         self.labels = torch.from_numpy(labels).to(
             device
         )  # in the order in which classes are learnt; -1 for classes not used
         shape = (1, -1, 1, 1)
         self.scale = (1 / (255 * torch.tensor(std, device=device))).view(shape)
         self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
-        self.device = device
+
+    def _place(self, pixels: Tensor) -> Tensor:
+        return pixels.to(self.device)
+
+    def _rows(self, index: Tensor) -> Tensor:
+        return self.pixels[index]
+
+    def prefetch(self, batches: list[Tensor]) -> None:
+        """The batches that will be asked for next, in order; images on the device need no notice."""
 
     def plain(self, index: Tensor) -> Tensor:
         """As the test set is seen: (n, c, h, w)."""
-        return self.pixels[index] * self.scale - self.shift
+        return self._centre(self._rows(index)) * self.scale - self.shift
 
-    def augmented(self, index: Tensor, augment: Augment, generator: torch.Generator) -> Tensor:
-        return augment(self.pixels[index], generator) * self.scale - self.shift
+    def augmented(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Tensor:
+        return self._centre(augment(self._rows(index), generator)) * self.scale - self.shift
+
+    def _centre(self, x: Tensor) -> Tensor:
+        """The centred square that the network sees; what already has its size stays."""
+        if self.size is None or x.shape[-1] == self.size:
+            return x
+        start = (x.shape[-1] - self.size) // 2
+        return x[..., start : start + self.size, start : start + self.size]
 
 
 class Stream(Protocol):

@@ -1,0 +1,156 @@
+"""Image files to square arrays, whatever they hold; also the worker process that does it for many files.
+
+The picture is turned as its EXIF says, its first frame taken, transparency laid over white, 16-bit levels scaled to 8.
+The largest centred square is then resized to `canvas` (bilinear with antialiasing): the shorter side resized, and the
+centre cropped. A picture of exactly that size is left as it is.
+
+This file imports nothing of the package: a worker is `python decode.py` with orders on its standard input, so that it
+starts in a moment and shares nothing with a parent that holds threads and devices.
+"""
+
+import hashlib
+import io
+import json
+import os
+import signal
+import stat
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+VERSION = 1  # of what is described above: another number, and every cache is built again
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "MPO")  # none that runs another program
+MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
+DIGEST = 16  # bytes
+MOST_BYTES = 1 << 30
+TRANSPARENT = {"LA", "La", "PA", "RGBA", "RGBa"}
+GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
+
+
+class Unusable(Exception):
+    """Why a file cannot be used; the sentence goes on from its name."""
+
+
+def contents(path: str) -> bytes:
+    try:
+        about = os.stat(path)
+        if not stat.S_ISREG(about.st_mode):
+            raise Unusable("is not a regular file")
+        if about.st_size > MOST_BYTES:
+            raise Unusable(f"is larger than {MOST_BYTES >> 30} GiB")
+        with open(path, "rb") as file:
+            raw = file.read()
+    except OSError as error:
+        raise Unusable(f"cannot be read: {error.strerror}") from None
+    if not raw:
+        raise Unusable("is empty")
+    return raw
+
+
+def opened(raw: bytes) -> Image.Image:
+    """The image behind the bytes, not yet decoded; one that is too large is refused here."""
+    try:
+        image = Image.open(io.BytesIO(raw), formats=FORMATS)
+    except UnidentifiedImageError:
+        raise Unusable("is not an image of a known format") from None
+    except Image.DecompressionBombError:
+        raise Unusable(f"claims more than {MOST_PIXELS:,} pixels and is not opened") from None
+    width, height = image.size
+    if width * height > MOST_PIXELS:
+        raise Unusable(f"claims {width:,} x {height:,} pixels, more than {MOST_PIXELS:,}, and is not opened")
+    return image
+
+
+def shorter_side(path: str) -> int:
+    """In pixels, from the header alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _guarded(lambda: min(opened(contents(path)).size))
+
+
+def square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
+    """uint8 (1 or 3, canvas, canvas), and whether the picture has colour."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _guarded(lambda: _square(raw, canvas, grey))
+
+
+def _guarded(work: Any) -> Any:
+    try:
+        return work()
+    except Unusable:
+        raise
+    except Exception as error:  # a damaged file can make a decoder raise anything
+        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if "truncated" in told or "broken data stream" in told or isinstance(error, EOFError):
+            raise Unusable("is truncated") from None
+        raise Unusable(f"cannot be decoded: {told}") from None
+
+
+def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
+    image = opened(raw)
+    image.draft(None, (2 * canvas, 2 * canvas))  # JPEG alone: decode at 1/2, 1/4 or 1/8, still twice the size needed
+    image.load()
+    coloured = image.mode not in GREY and image.mode != "LA"
+    image = _eight_bit(ImageOps.exif_transpose(image), image.format)
+    image = image.convert("L" if grey else "RGB")
+    width, height = image.size
+    side = min(width, height)
+    left, top = (width - side) / 2, (height - side) / 2
+    if (width, height) != (canvas, canvas):
+        image = image.resize((canvas, canvas), Image.Resampling.BILINEAR, (left, top, left + side, top + side))
+    pixels = np.asarray(image)
+    return pixels[None] if grey else pixels.transpose(2, 0, 1), coloured
+
+
+def _eight_bit(image: Image.Image, kind: str | None) -> Image.Image:
+    """The same picture with 8 bits a level and nothing transparent."""
+    if image.mode.startswith("I;16") or (image.mode == "I" and kind in ("PNG", "PPM")):
+        levels = np.asarray(image).astype(np.int64)
+        return Image.fromarray(((levels.clip(0, 65535) * 255 + 32767) // 65535).astype(np.uint8))
+    if image.mode in ("I", "F"):
+        raise Unusable("has 32-bit levels, whose range nobody can know")
+    if image.mode in TRANSPARENT or "transparency" in image.info:
+        image = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
+    return image
+
+
+# --- many files ---
+
+
+def fill(
+    paths: list[str], rows: range, pixels: np.ndarray, digests: np.ndarray, grey: bool
+) -> tuple[list[tuple[int, str]], bool]:
+    """Decode the files of those rows into the array; the rows that cannot be used, and whether any had colour."""
+    bad, colour = [], False
+    for row in rows:
+        try:
+            raw = contents(paths[row])
+            pixels[row], coloured = square(raw, pixels.shape[-1], grey)
+            digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
+            colour = colour or coloured
+        except Unusable as why:
+            bad.append((row, str(why)))
+    return bad, colour
+
+
+def main() -> None:
+    """Orders come as lines of JSON: first the paths and arrays, then a range of rows at a time, each answered."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    task = json.loads(sys.stdin.readline())
+    with open(task["paths"], encoding="utf-8", errors="surrogateescape") as file:
+        paths = json.load(file)
+    pixels = np.lib.format.open_memmap(task["pixels"], "r+")
+    digests = np.lib.format.open_memmap(task["digests"], "r+")
+    for line in sys.stdin:
+        first, last = json.loads(line)
+        bad, colour = fill(paths, range(first, last), pixels, digests, task["grey"])
+        print(json.dumps({"rows": last - first, "bad": bad, "colour": colour}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

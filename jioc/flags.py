@@ -5,6 +5,7 @@ argparse only splits the words; pydantic checks the values, so that a flag, a li
 """
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NoReturn, get_args, get_origin
@@ -73,6 +74,12 @@ def add_config(parser: Parser, spec: Spec) -> None:
                 _add(group, part, info, usual.options[part])
         else:
             _add(group, name, field, getattr(usual, name) if name in ("backbone", "stem") else field.default)
+
+
+def add_fields(parser: Parser, names: Iterable[str]) -> None:
+    """Some fields of the configuration, for a command that is not a run."""
+    for name in names:
+        _add(parser, name, Config.model_fields[name], Config.model_fields[name].default)
 
 
 def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:

@@ -39,8 +39,8 @@ from .store import Store
 from .types import Task
 
 Callback = Callable[[str, dict[str, Any]], None]
-"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}), and,
-while images are decoded for the first time, ("decode", {"done", "total"})."""
+"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}),
+and, while images are decoded for the first time, ("decode", {"done", "total"})."""
 
 Result = dict[str, Any]
 """What result.json holds."""

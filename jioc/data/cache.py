@@ -173,7 +173,7 @@ def checksum(pixels: np.ndarray, labels: np.ndarray) -> list[int]:
     flat = pixels.reshape(-1)
     blocks = [flat[i : i + BLOCK] for i in range(0, len(flat), BLOCK)]
     with ThreadPoolExecutor(cores()) as pool:
-        return [*pool.map(zlib.crc32, blocks), zlib.crc32(np.ascontiguousarray(labels))]
+        return [*pool.map(zlib.crc32, blocks), zlib.crc32(labels.tobytes())]
 
 
 # --- building ---
@@ -228,7 +228,7 @@ def _room_for(size: int, where: Path) -> None:
     free = shutil.disk_usage(where).free
     if size > free:
         raise Refused(
-            f"decoded, the images take {size / 2**30:.1f} GiB, and {str(where.parent)!r} has {free / 2**30:.1f} GiB left; "
+            f"decoded, the images take {size / 2**30:.1f} GiB; {str(where.parent)!r} has {free / 2**30:.1f} GiB left: "
             "choose another --data-cache or a smaller --image-size"
         )
 

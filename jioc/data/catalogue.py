@@ -147,12 +147,12 @@ def _usual_size(place: Path) -> int:
 
 
 def usual_canvas(size: int) -> int:
-    """The square that is kept of each image: larger than what the network sees (256 for 224) where crops are resized."""
+    """The square that is kept of an image: larger than what is seen (256 for 224) where crops are resized."""
     return size if size <= 64 else round(size * 8 / 7)
 
 
 def data_folder(given: Path | None) -> Path:
-    """Where official files are looked for: the option, JIOC_DATA, the folder `data` here, or the user's cache folder."""
+    """Where official files are looked for: the option, JIOC_DATA, `data` here, or the user's cache folder."""
     if given or os.environ.get("JIOC_DATA"):
         return given or Path(os.environ["JIOC_DATA"])
     here = Path("data")

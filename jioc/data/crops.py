@@ -58,7 +58,7 @@ def resized(x: Tensor, box: Tensor, size: int, mirrored: Tensor) -> Tensor:
 
 
 def weights(start: Tensor, length: Tensor, inside: int, size: int) -> Tensor:
-    """How much each of `inside` pixels counts for each of `size`: a triangle as wide as the box shrinks: (n, size, inside)."""
+    """How much each of `inside` pixels counts for each of `size`, a triangle: (n, size, inside)."""
     scale = (length / size)[:, None, None]
     centre = (torch.arange(size, device=start.device, dtype=start.dtype) + 0.5)[None, :, None] * scale
     at = torch.arange(inside, device=start.device, dtype=start.dtype) + 0.5 - start[:, None, None]  # within the box

@@ -35,7 +35,7 @@ def tiny_imagenet(root: Path) -> Listing:
 
 
 def _spoken(wnids: list[str], words: dict[str, str]) -> list[str]:
-    """The first word for each synset; with its number where two share the word, the number alone where there is none."""
+    """Each synset's first word; with its number where two share the word, the number alone where there is none."""
     first = [words.get(wnid, wnid).split(",")[0].strip() for wnid in wnids]
     return [w if first.count(w) == 1 else f"{w} ({wnid})" for w, wnid in zip(first, wnids, strict=True)]
 

@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 VERSION = 1  # of what is described above: another number, and every cache is built again
-FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "MPO")  # none that runs another program
+FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none that runs another program
 MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
 DIGEST = 16  # bytes
 MOST_BYTES = 1 << 30
@@ -85,7 +85,7 @@ def _guarded(work: Any) -> Any:
         raise
     except Exception as error:  # a damaged file can make a decoder raise anything
         told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if "truncated" in told or "broken data stream" in told or isinstance(error, EOFError):
+        if "truncated" in told.lower() or "broken data stream" in told or isinstance(error, EOFError):
             raise Unusable("is truncated") from None
         raise Unusable(f"cannot be decoded: {told}") from None
 

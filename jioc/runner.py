@@ -222,6 +222,7 @@ class Run:
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
+            "images": self.dataset.record.get("fingerprint"),
             "log": self.store.log_size if self.store else 0,
             "trained": self.engine.trained,
             "fit_seconds": self.engine.seconds,
@@ -229,6 +230,8 @@ class Run:
         }
 
     def restore(self, state: State) -> None:
+        if state["images"] != self.dataset.record.get("fingerprint"):
+            raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trees import class_folders, picture
 
 from jioc import config as settings
 from jioc.data import cache, decode
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.runner import run
-from trees import class_folders, picture
 
 
 @pytest.fixture
@@ -214,3 +214,17 @@ def test_a_process_that_waits_takes_over_from_one_that_is_killed(tmp_path: Path)
     out, error = second.communicate(timeout=60)
     first.communicate()
     assert second.returncode == 0 and out.splitlines()[-1].startswith("done"), error
+
+
+def test_a_run_is_not_resumed_on_other_images(place: Path, tmp_path: Path, small: dict[str, Any]) -> None:
+    small |= {"data": str(place), "data_cache": tmp_path / "c", "task_sizes": (1, 1), "image_size": 8}
+    small |= {"first": {"epochs": 5}, "later": {"epochs": 1}, "checkpoint_every": 0}
+    asked = iter(range(100))
+    with pytest.raises(Interrupted):
+        run(method="replay", out=tmp_path / "run", stop=lambda: next(asked) > 2, **small)
+    picture(place / "cat" / "new.png", 40)
+    with pytest.raises(Refused, match="are not those this run began with"):
+        run(method="replay", out=tmp_path / "run", resume=True, **small)
+    (place / "cat" / "new.png").unlink()
+    os.utime(place / "cat" / "0.png", (1, 1))  # decoded again, to the same images
+    assert run(method="replay", out=tmp_path / "run", resume=True, **small)["complete"]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trees import colour, picture, shown
 
 from jioc import cli
 from jioc import config as settings
@@ -23,7 +24,6 @@ from jioc.data.crops import ResizedCrop
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Failed, Refused
 from jioc.resolve import resolve
-from trees import colour, picture, shown
 
 
 def read(name: str, folder: Path, **values: Any) -> Dataset:

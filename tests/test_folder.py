@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 from sklearn.datasets import load_digits
+from test_runs import figures
+from trees import class_folders, colour, picture, shown
 
 from jioc import cli
 from jioc import config as settings
@@ -19,8 +21,6 @@ from jioc.data import decode
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Refused
 from jioc.runner import run
-from test_runs import figures
-from trees import class_folders, colour, picture, shown
 
 
 def read(place: Path, **values: Any) -> tuple[Dataset, list[str]]:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from trees import picture
 
 from jioc.data.augment import Augment
 from jioc.data.loader import Images
 from jioc.data.stream import AHEAD, Streamed
 from jioc.runner import run
-from trees import picture
 
 
 def both(device: str = "cpu") -> tuple[Images, Streamed]:

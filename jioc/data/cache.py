@@ -84,7 +84,7 @@ def kept(
 ) -> Kept:
     """The decoded set, built if it is not there. `settings`: all else that `assemble` depends on."""
     wanted = json.dumps([decode.VERSION, listing.root, listing.layout, canvas, colour, settings], sort_keys=True)
-    place, key = _hash(wanted), _hash(wanted, *_lines(listing))
+    place, key = _hash(wanted), _hash(wanted, _lines(listing))
     safe = "".join(letter if letter.isalnum() else "-" for letter in name)[:40]
     target = folder / f"{safe}-{canvas}-{place[:8]}-{key[:16]}"
     try:
@@ -122,10 +122,9 @@ def _hash(*parts: str) -> str:
     return told.hexdigest()
 
 
-def _lines(listing: Listing) -> Iterator[str]:
-    yield json.dumps([listing.classes, listing.bad, listing.notes, len(listing.train), listing.test is None])
-    for file in listing:
-        yield f"{file.path}\0{file.label}\0{file.size}\0{file.changed}"
+def _lines(listing: Listing) -> str:
+    head = json.dumps([listing.classes, listing.bad, listing.notes, len(listing.train), listing.test is None])
+    return "\0".join([head, *(f"{path}\0{label}\0{size}\0{changed}" for path, label, size, changed in listing)])
 
 
 @contextmanager
@@ -189,19 +188,23 @@ def _build(
 ) -> None:
     into.mkdir()
     files = list(listing)
-    paths = [os.path.join(listing.root, file.path) for file in files]
+    expected = _if_all_are_good(listing, assemble)  # files in the order in which they will be kept, if so
+    paths = [os.path.join(listing.root, files[i].path) for i in expected]
     grey = colour == "grey"
     shape = (len(files), 1 if grey else 3, canvas, canvas)
     _room_for(int(np.prod(shape)), into)
     pixels = np.lib.format.open_memmap(into / "decoded.npy", "w+", np.uint8, shape)
     digests = np.lib.format.open_memmap(into / "digests.npy", "w+", np.uint8, (len(files), decode.DIGEST))
-    why, coloured = decode_all(paths, pixels, digests, grey, into, tell)
+    wrong, coloured = decode_all(paths, pixels, digests, grey, into, tell)
+    why = {int(expected[row]): reason for row, reason in wrong.items()}
     good = np.setdiff1d(np.arange(len(files)), np.fromiter(why, np.int64))
-    classes, rows, labels, n_train, record = assemble(Decoded(listing, good, why, digests))
+    row_of = np.argsort(expected)
+    classes, rows, labels, n_train, record = assemble(Decoded(listing, good, why, digests[row_of]))
     channels = 1 if colour == "auto" and not coloured else shape[1]
-    if channels == shape[1] and np.array_equal(rows, np.arange(len(files))):
+    if channels == shape[1] and np.array_equal(rows, expected):
         os.rename(into / "decoded.npy", into / "pixels.npy")
     else:
+        rows = row_of[rows]
         chosen = np.lib.format.open_memmap(into / "pixels.npy", "w+", np.uint8, (len(rows), channels, canvas, canvas))
         for i in range(0, len(rows), 1000):
             chosen[i : i + 1000] = pixels[rows[i : i + 1000], :channels]
@@ -214,14 +217,24 @@ def _build(
         np.save(file, labels)
         file.flush()
         os.fsync(file.fileno())
+    crcs = checksum(pixels, labels)
+    record["fingerprint"] = _hash(json.dumps([classes, n_train, crcs]))
     about = {
         "classes": classes,
         "train": n_train,
         "record": record,
         "bytes": pixels.nbytes,
-        "checksum": checksum(pixels, labels),
+        "checksum": crcs,
     }
     write(into / "about.json", json.dumps(about).encode())
+
+
+def _if_all_are_good(listing: Listing, assemble: Assemble) -> np.ndarray:
+    """Every file's number, in the order in which it would be kept if all were sound and no two the same."""
+    every = np.arange(len(listing.train) + len(listing.test or ()))
+    different = every[:, None].view(np.uint8).repeat(2, 1)
+    _, rows, *_ = assemble(Decoded(listing, every, {}, different))
+    return np.concatenate([rows, np.setdiff1d(every, rows)])
 
 
 def _room_for(size: int, where: Path) -> None:

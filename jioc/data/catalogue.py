@@ -130,14 +130,12 @@ PEEKED = 25  # files
 def _usual_size(place: Path) -> int:
     """The middle shorter side of a few images: itself up to 64, then 64, 84 or 224, whichever is the next below."""
     from . import decode
-    from .listing import of_place
+    from .listing import sample
 
-    listing = of_place(place)
-    files = list(listing)
     sides = []
-    for file in files[:: max(1, len(files) // PEEKED)]:
+    for path in sample(place, PEEKED):
         try:
-            sides.append(decode.shorter_side(os.path.join(listing.root, file.path)))
+            sides.append(decode.shorter_side(path))
         except decode.Unusable:
             continue
     if not sides:

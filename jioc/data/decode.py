@@ -16,7 +16,6 @@ import signal
 import stat
 import sys
 import warnings
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
@@ -36,12 +35,13 @@ class Unusable(Exception):
 
 def contents(path: str) -> bytes:
     try:
-        about = os.stat(path)
-        if not stat.S_ISREG(about.st_mode):
-            raise Unusable("is not a regular file")
-        if about.st_size > MOST_BYTES:
-            raise Unusable(f"is larger than {MOST_BYTES >> 30} GiB")
-        with open(path, "rb") as file:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited on
+        with open(handle, "rb", buffering=0) as file:
+            about = os.fstat(handle)
+            if not stat.S_ISREG(about.st_mode):
+                raise Unusable("is not a regular file")
+            if about.st_size > MOST_BYTES:
+                raise Unusable(f"is larger than {MOST_BYTES >> 30} GiB")
             raw = file.read()
     except OSError as error:
         raise Unusable(f"cannot be read: {error.strerror}") from None
@@ -58,6 +58,8 @@ def opened(raw: bytes) -> Image.Image:
         raise Unusable("is not an image of a known format") from None
     except Image.DecompressionBombError:
         raise Unusable(f"claims more than {MOST_PIXELS:,} pixels and is not opened") from None
+    except Exception as error:
+        raise Unusable(_reason(error)) from None
     width, height = image.size
     if width * height > MOST_PIXELS:
         raise Unusable(f"claims {width:,} x {height:,} pixels, more than {MOST_PIXELS:,}, and is not opened")
@@ -68,35 +70,42 @@ def shorter_side(path: str) -> int:
     """In pixels, from the header alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _guarded(lambda: min(opened(contents(path)).size))
+        return min(opened(contents(path)).size)
 
 
 def square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """uint8 (1 or 3, canvas, canvas), and whether the picture has colour."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return _guarded(lambda: _square(raw, canvas, grey))
+        return _square(raw, canvas, grey)
 
 
-def _guarded(work: Any) -> Any:
-    try:
-        return work()
-    except Unusable:
-        raise
-    except Exception as error:  # a damaged file can make a decoder raise anything
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        if "truncated" in told.lower() or "broken data stream" in told or isinstance(error, EOFError):
-            raise Unusable("is truncated") from None
-        raise Unusable(f"cannot be decoded: {told}") from None
+def _reason(error: Exception) -> str:
+    told = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if "truncated" in told.lower() or "broken data stream" in told or isinstance(error, EOFError):
+        return "is truncated"
+    return f"cannot be decoded: {told}"
 
 
 def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
-    image = opened(raw)
+    try:
+        return _decoded(opened(raw), canvas, grey)
+    except Unusable:
+        raise
+    except Exception as error:  # a damaged file can make a decoder raise anything
+        raise Unusable(_reason(error)) from None
+
+
+def _decoded(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     image.draft(None, (2 * canvas, 2 * canvas))  # JPEG alone: decode at 1/2, 1/4 or 1/8, still twice the size needed
     image.load()
     coloured = image.mode not in GREY and image.mode != "LA"
-    image = _eight_bit(ImageOps.exif_transpose(image), image.format)
-    image = image.convert("L" if grey else "RGB")
+    kind = image.format
+    if kind != "JPEG" or "exif" in image.info or "xmp" in image.info:  # to look costs a tenth of a small JPEG
+        image = ImageOps.exif_transpose(image)
+    image = _eight_bit(image, kind)
+    if image.mode != ("L" if grey else "RGB"):
+        image = image.convert("L" if grey else "RGB")
     width, height = image.size
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
@@ -126,11 +135,20 @@ def fill(
     paths: list[str], rows: range, pixels: np.ndarray, digests: np.ndarray, grey: bool
 ) -> tuple[list[tuple[int, str]], bool]:
     """Decode the files of those rows into the array; the rows that cannot be used, and whether any had colour."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _fill(paths, rows, pixels, digests, grey)
+
+
+def _fill(
+    paths: list[str], rows: range, pixels: np.ndarray, digests: np.ndarray, grey: bool
+) -> tuple[list[tuple[int, str]], bool]:
     bad, colour = [], False
+    canvas = pixels.shape[-1]
     for row in rows:
         try:
             raw = contents(paths[row])
-            pixels[row], coloured = square(raw, pixels.shape[-1], grey)
+            pixels[row], coloured = _square(raw, canvas, grey)
             digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
             colour = colour or coloured
         except Unusable as why:

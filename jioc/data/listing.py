@@ -11,6 +11,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from ..errors import Refused
 
@@ -19,8 +20,7 @@ TEST = ("test", "testing", "val", "valid", "validation")
 LITTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by file managers; hidden files are passed over too
 
 
-@dataclass(frozen=True)
-class File:
+class File(NamedTuple):
     path: str  # below the root
     label: int
     size: int  # bytes, and time of the last change in nanoseconds: how a changed source is noticed
@@ -42,15 +42,38 @@ class Listing:
         yield from self.test or ()
 
 
-def natural(name: str) -> tuple[list[tuple[int, int, str]], str]:
+DIGITS = re.compile(r"(\d+)")
+
+
+def natural(name: str) -> tuple[list[Any], str]:
     """Key of the order in which a person counts: image2 before image10."""
-    parts = [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name) if part]
+    parts: list[Any] = DIGITS.split(name)  # text and digits in turn
+    parts[1::2] = map(int, parts[1::2])
     return parts, name
 
 
 def class_names(place: Path) -> list[str]:
     """The classes that a folder or csv names, images aside."""
     return sorted({label for _, label, _ in csv_rows(place)}, key=natural) if place.is_file() else _names(place)
+
+
+def sample(place: Path, most: int) -> list[str]:
+    """A few of the images' paths: the first of classes spread evenly."""
+    if place.is_file():
+        rows = csv_rows(place)
+        return [os.path.join(place.parent, path) for path, _, _ in rows[:: max(1, len(rows) // most)]]
+    train, _, _ = _splits(place)
+    home = place / train if train else place
+    names = folders(home)
+    found = []
+    for name in names[:: max(1, len(names) // most)]:
+        for where, below, files in os.walk(home / name):
+            below.sort(key=natural)
+            kept = sorted((file for file in files if not _litter(file)), key=natural)
+            found += [os.path.join(where, file) for file in kept[: max(1, most // len(names))]]
+            if kept:
+                break
+    return found
 
 
 def of_place(place: Path) -> Listing:
@@ -168,7 +191,7 @@ class Finder:
             self.bad.append((where, f"cannot be listed: {error.strerror}"))
             return
         for entry in entries:
-            path = os.path.join(where, entry.name)
+            path = f"{where}/{entry.name}"
             if entry.is_symlink() and (why := self._link(entry.path)):
                 self.bad.append((path, why))
             elif entry.is_dir(follow_symlinks=False):

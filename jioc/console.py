@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Rich
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -18,10 +17,12 @@ from .resolve import total_epochs
 
 def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> None:
     """Aligned columns; the whole width of what they hold where the output is not a terminal."""
-    rich = Rich() if sys.stdout.isatty() else Rich(width=200)
+    rich = Rich(markup=False) if sys.stdout.isatty() else Rich(markup=False, width=200)
     sheet = Table(*heads, box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for row in rows:
-        sheet.add_row(*row)
+        sheet.add_row(
+            *("".join(c if c.isprintable() else " " for c in cell) for cell in row)
+        )  # a name may hold anything
     rich.print(sheet)
 
 
@@ -30,7 +31,7 @@ def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> Non
     rows, first = [], 0
     for t, size in enumerate(sizes, 1):
         here = range(first, first + size)
-        held = ", ".join(f"{escape(classes[c])} {counts[c]:,}" for c in here)
+        held = ", ".join(f"{classes[c]} {counts[c]:,}" for c in here)
         rows.append([str(t), f"{sum(counts[c] for c in here):,}", held])
         first += size
     table(["task", "images", "of each class"], rows)

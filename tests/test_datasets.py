@@ -262,6 +262,18 @@ def test_an_archive_is_as_good_as_its_folder(
     assert sorted(tmp_path.iterdir()) == [archive]  # nothing is left beside it
 
 
+def test_cifar_is_found_in_its_archive(tmp_path: Path) -> None:
+    for name in ("train", "test", "meta"):
+        (tmp_path / "cifar-100-python").mkdir(exist_ok=True)
+        (tmp_path / "cifar-100-python" / name).write_bytes(b"x")
+    packed(tmp_path / "cifar-100-python", tmp_path / "cifar-100-python.tar.gz")
+    shutil.rmtree(tmp_path / "cifar-100-python")
+    where = archives.located(catalogue.find("cifar100"), tmp_path, tmp_path / "cache")
+    assert where.name == "cifar-100-python" and sorted(p.name for p in where.iterdir()) == ["meta", "test", "train"]
+    with pytest.raises(Refused, match="is damaged: its md5 is not the official file's"):
+        read("cifar100", tmp_path)
+
+
 def hostile_zip(path: Path, member: str) -> None:
     with zipfile.ZipFile(path, "w") as z:
         z.writestr("good.txt", "x")

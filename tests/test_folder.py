@@ -403,6 +403,14 @@ def test_the_command_line_prints_the_long_tail(folder: Path, capsys: pytest.Capt
     assert "ant 16" in told and "cat 4" in told and "dog 4" in told  # 16, 8 and 4 wanted; 4 there
 
 
+def test_the_counts_table_shows_any_name(capsys: pytest.CaptureFixture[str]) -> None:
+    from jioc.console import counts_table
+
+    counts_table(["[red]a", "two\nlines", "esc\x1b[31m", "[/]"], [4, 3, 2, 1], [2, 2])
+    told = capsys.readouterr().out
+    assert "[red]a 4, two lines 3" in told and "esc [31m 2, [/] 1" in told
+
+
 def test_class_names_reach_the_saved_model(folder: Path, tmp_path: Path, small: dict[str, Any]) -> None:
     import json
 

@@ -17,7 +17,7 @@ def resolve(config: Config) -> Config:
         )
     options = own_options(spec, config.options)
     backbone = config.backbone or entry.backbone
-    shape = backbones.shape(backbone)
+    backbones.shape(backbone)  # refuses a name that nobody knows
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if spec.memory == "exemplars":
@@ -28,7 +28,7 @@ def resolve(config: Config) -> Config:
         update={
             "options": options.model_dump(),
             "backbone": backbone,
-            "stem": config.stem or (entry.stem if config.backbone is None else shape.stem),
+            "stem": config.stem or entry.stem,
             "image_size": size,
             "canvas": config.canvas or datasets.usual_canvas(size),
             "later": later,

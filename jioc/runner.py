@@ -76,7 +76,7 @@ def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callba
     def tell(kind: str, what: dict[str, Any]) -> None:
         if stop is not None and stop():
             raise Interrupted("stopped before the first task")
-        if callback is not None:
+        if callback is not None and kind != "wait":
             callback(kind, what)
 
     return tell

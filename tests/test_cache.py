@@ -1,5 +1,6 @@
 """Decoded once, whole or not there, the same whoever builds it."""
 
+import fcntl
 import json
 import os
 import signal
@@ -200,6 +201,23 @@ def test_too_little_room_is_told_before_any_work(place: Path, tmp_path: Path, mo
     monkeypatch.setattr(cache.shutil, "disk_usage", lambda where: type("Disk", (), {"free": 100}))
     with pytest.raises(Refused, match="choose another --data-cache or a smaller --image-size"):
         read(place, tmp_path / "c")
+
+
+def test_waiting_for_another_process_can_be_stopped(place: Path, tmp_path: Path) -> None:
+    read(place, tmp_path / "c")
+    (lock,) = (tmp_path / "c").glob(".*.lock")
+    (folder,) = (f for f in (tmp_path / "c").iterdir() if f.is_dir())
+    (folder / "about.json").unlink()
+
+    def tell(kind: str, what: dict[str, Any]) -> None:
+        if kind == "wait":
+            raise Interrupted("stopped")
+
+    with open(lock, "ab") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        config = settings.make(method="finetune", data=str(place), data_cache=tmp_path / "c", image_size=8)
+        with pytest.raises(Interrupted):
+            load(config, tell)
 
 
 def test_a_process_that_waits_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def test_csv_with_and_without_names(tmp_path: Path, head: str) -> None:
         ("/etc/hostname,a\n", "outside"),
         ("../x.png,a\n", "outside"),
         ("missing.png,a\n", "No such file"),
+        ("nul\0.png,a\n", "nul"),
     ],
 )
 def test_a_wrong_csv_gets_a_sentence(tmp_path: Path, text: str, told: str) -> None:
@@ -237,6 +238,23 @@ def test_an_unusable_file_is_named_and_left_out_or_ends_the_run(folder: Path, ki
     assert [file for file, _ in d.record["skipped"]] == ["dog/bad.jpg"]
     with pytest.raises(Refused, match="dog/bad.jpg.*--on-bad skip leaves such files out"):
         read(folder, on_bad="fail")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM"])
+def test_damage_anywhere_is_an_image_or_a_reason(kind: str) -> None:
+    draw = np.random.RandomState(0)
+    buffer = io.BytesIO()
+    Image.fromarray(draw.randint(0, 255, (24, 20, 3), np.uint8)).save(buffer, kind)
+    for _ in range(60):
+        raw = bytearray(buffer.getvalue())
+        for at in draw.randint(0, len(raw), draw.randint(1, 6)):
+            raw[at] = draw.randint(256)
+        raw = raw[: draw.randint(1, len(raw))] if draw.rand() < 0.3 else raw
+        try:
+            pixels, _ = decode.square(bytes(raw), 8, grey=False)
+            assert pixels.shape == (3, 8, 8) and pixels.dtype == np.uint8
+        except decode.Unusable as why:
+            assert "\n" not in str(why)
 
 
 def test_a_link_that_stays_is_used(folder: Path) -> None:

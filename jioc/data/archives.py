@@ -6,6 +6,7 @@ import stat
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def _advice(entry: Entry, folder: Path) -> str:
     return f"fetch it with jioc data get {entry.name}, or say with --data-dir or JIOC_DATA where it lies"
 
 
-def get(name: str, data_dir: Path | None) -> Path:
+def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda text: None) -> Path:
     """Fetch a data set's official archive into the data folder and unpack it there."""
     if name not in catalogue.DATASETS:
         raise catalogue.unknown("data set", name, catalogue.DATASETS)
@@ -60,7 +61,9 @@ def get(name: str, data_dir: Path | None) -> Path:
     if entry.archive is None:
         raise Refused(_advice(entry, folder))
     address, file, md5 = entry.archive
+    say(f"fetching {address}")
     archive = fetch(address, folder / file, md5)
+    say(f"unpacking {archive}, which may be deleted afterwards")
     staged = folder / f".{entry.name}.{os.getpid()}.unpacked"
     try:
         unpack(archive, staged)

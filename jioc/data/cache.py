@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import Queue
 from threading import Thread
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -30,7 +31,8 @@ from . import decode
 from .listing import Listing
 
 Tell = Callable[[str, dict[str, Any]], None]
-"""Told of ("decode", {"done", "total"}) and ("note", {"text"})."""
+"""Told of ("decode", {"done", "total"}), ("note", {"text"}), and ("wait", {}) over and over while another process
+decodes. It may raise to end the work."""
 
 CHUNK = 250  # files that a worker is given at a time
 CHECKED_AT_START = 4 << 30  # bytes up to which the checksum is looked at whenever the set is opened
@@ -131,12 +133,22 @@ def _lines(listing: Listing) -> str:
 def _lock(path: Path, tell: Tell) -> Iterator[None]:
     """Held by the one process that builds. The file is left: to remove it would let two hold different ones."""
     with open(path, "ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            tell("note", {"text": "another process is decoding these images; waiting for it"})
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        told = False
+        while not _got(lock):
+            if not told:
+                tell("note", {"text": "another process is decoding these images; waiting for it"})
+            told = True
+            time.sleep(0.1)
+            tell("wait", {})
         yield
+
+
+def _got(lock: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 # --- opening ---

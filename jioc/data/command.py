@@ -36,7 +36,7 @@ def main(words: list[str]) -> int:
     if what == "list":
         show(catalogue.data_folder(config.data_dir))
     elif what == "get":
-        place = archives.get(name, config.data_dir)
+        place = archives.get(name, config.data_dir, lambda text: print(text, flush=True))
         print(f"{name} lies in {place}")
     else:
         check(config, counts)

@@ -174,10 +174,10 @@ class Finder:
 
     def one(self, path: str, label: int) -> File | None:
         """A named file below the root."""
-        if not self._inside(os.path.join(self.root, path)):
-            self.bad.append((path, "lies outside the folder"))
-            return None
         try:
+            if not self._inside(os.path.join(self.root, path)):
+                self.bad.append((path, "lies outside the folder"))
+                return None
             return self._file(path, label, os.stat(os.path.join(self.root, path)))
         except (OSError, ValueError) as error:
             self.bad.append((path, f"cannot be read: {getattr(error, 'strerror', None) or error}"))

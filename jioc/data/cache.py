@@ -14,10 +14,12 @@ import subprocess
 import sys
 import time
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from queue import Queue
 from threading import Thread
@@ -282,6 +284,7 @@ def decode_all(
     """Every file into its row: what is wrong with the rows that stay empty, and whether any file had colour."""
     why: dict[int, str] = {}
     coloured, done = False, 0
+    tell("decode", {"done": 0, "total": len(paths)})
     chunks = [(i, min(i + CHUNK, len(paths))) for i in range(0, len(paths), CHUNK)]
     if len(chunks) < 2 or not sys.executable:
         answers: Iterator[dict[str, Any]] = (_here(chunk, paths, pixels, digests, grey) for chunk in chunks)
@@ -317,15 +320,20 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
 
     def tend(worker: "subprocess.Popen[str]") -> None:
         assert worker.stdin is not None and worker.stdout is not None
-        chunk = (0, 0)
+        given: deque[tuple[int, int]] = deque()
         try:
             worker.stdin.write(json.dumps(task) + "\n")
-            for chunk in waiting:
-                worker.stdin.write(json.dumps(chunk) + "\n")
-                worker.stdin.flush()
+            while True:
+                for chunk in islice(waiting, 2 - len(given)):  # one to work on and one to go on with
+                    given.append(chunk)
+                    worker.stdin.write(json.dumps(chunk) + "\n")
+                    worker.stdin.flush()
+                if not given:
+                    break
                 answers.put(json.loads(worker.stdout.readline()))
+                given.popleft()
         except (OSError, ValueError):
-            answers.put({"died": chunk})
+            answers.put({"died": given[0]})
 
     threads = [Thread(target=tend, args=(worker,), daemon=True) for worker in workers]
     try:

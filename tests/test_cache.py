@@ -247,3 +247,13 @@ def test_a_run_is_not_resumed_on_other_images(place: Path, tmp_path: Path, small
     (place / "cat" / "new.png").unlink()
     os.utime(place / "cat" / "0.png", (1, 1))  # decoded again, to the same images
     assert run(method="replay", out=tmp_path / "run", resume=True, **small)["complete"]
+
+
+def test_every_core_has_a_worker(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    popen = subprocess.Popen
+    monkeypatch.setattr(cache, "CHUNK", 2)
+    monkeypatch.setattr(cache, "cores", lambda: 3)
+    monkeypatch.setattr(cache.subprocess, "Popen", lambda *w, **k: started.append(popen(*w, **k)) or started[-1])
+    read(place, tmp_path / "c")
+    assert len(started) == 3 and all(worker.returncode is not None for worker in started)  # and none is left behind

@@ -166,7 +166,7 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(
     (tmp_path / "dies.py").write_text("import sys\nsys.stdin.readline()\n")
     monkeypatch.setattr(cache, "CHUNK", 4)
     monkeypatch.setattr(decode, "__file__", str(tmp_path / "dies.py"))
-    with pytest.raises(Failed, match="a decoding process died .* on one of 4 files between .*png"):
+    with pytest.raises(Failed, match=r"a decoding process died .* on one of \d files between .*png"):
         read(place, tmp_path / "c")
     assert not [f for f in (tmp_path / "c").iterdir() if f.is_dir()]
 

@@ -15,9 +15,9 @@ import sys
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -278,6 +278,9 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+Answers = Generator[dict[str, Any], None, None]
+
+
 def decode_all(
     paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool, scratch: Path, tell: Tell
 ) -> tuple[dict[int, str], bool]:
@@ -287,16 +290,17 @@ def decode_all(
     tell("decode", {"done": 0, "total": len(paths)})
     chunks = [(i, min(i + CHUNK, len(paths))) for i in range(0, len(paths), CHUNK)]
     if len(chunks) < 2 or not sys.executable:
-        answers: Iterator[dict[str, Any]] = (_here(chunk, paths, pixels, digests, grey) for chunk in chunks)
+        answers: Answers = (_here(chunk, paths, pixels, digests, grey) for chunk in chunks)
     else:
         write(scratch / "paths.json", json.dumps(paths).encode())
         task = {"paths": "paths.json", "pixels": "decoded.npy", "digests": "digests.npy", "grey": grey}
         task |= {name: str(scratch / str(task[name])) for name in ("paths", "pixels", "digests")}
         answers = _by_workers(task, chunks, paths)
-    for answer in answers:
-        why |= {row: reason for row, reason in answer["bad"]}
-        coloured, done = coloured or answer["colour"], done + answer["rows"]
-        tell("decode", {"done": done, "total": len(paths)})
+    with closing(answers):  # `tell` may raise: the workers end before their files are removed
+        for answer in answers:
+            why |= {row: reason for row, reason in answer["bad"]}
+            coloured, done = coloured or answer["colour"], done + answer["rows"]
+            tell("decode", {"done": done, "total": len(paths)})
     (scratch / "paths.json").unlink(missing_ok=True)
     return why, coloured
 
@@ -308,7 +312,7 @@ def _here(
     return {"rows": chunk[1] - chunk[0], "bad": bad, "colour": colour}
 
 
-def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list[str]) -> Iterator[dict[str, Any]]:
+def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list[str]) -> Answers:
     """The answers of one process per core, as they come. A process that dies ends the work with a sentence."""
     answers: Queue[dict[str, Any]] = Queue()
     waiting = iter(chunks)  # shared by the threads; a list iterator hands out each item once
@@ -333,7 +337,7 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
                 answers.put(json.loads(worker.stdout.readline()))
                 given.popleft()
         except (OSError, ValueError):
-            answers.put({"died": given[0]})
+            answers.put({"died": given[0] if given else chunks[0]})
 
     threads = [Thread(target=tend, args=(worker,), daemon=True) for worker in workers]
     try:

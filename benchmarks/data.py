@@ -4,7 +4,7 @@ python benchmarks/data.py [--images 100000] [--folder DIR]
 
 Prints images a second of (a) one process that opens one image at a time with Pillow, as a plain folder loader does,
 before and after the rest, (b) our decoding, (c) our first start as a whole: listing, decoding, split, checksum, a cache
-flushed to the disk, with the cores that it kept busy; and (d) the seconds of a second start until the data is there.
+flushed to the disk; and (d) the seconds of a second start until the data is there.
 Starts are fresh processes. Other work on the machine spoils the figures.
 """
 
@@ -34,8 +34,8 @@ def tell(kind, what):
     marks.append(time.perf_counter())
 d = load(resolve(settings.make(method="finetune", data=sys.argv[1], data_cache=sys.argv[2])), tell)
 done = time.perf_counter()
-times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-busy = sum(t.ru_utime + t.ru_stime for t in times)
+workers = resource.getrusage(resource.RUSAGE_CHILDREN)
+busy = workers.ru_utime + workers.ru_stime
 images = len(d.train_y) + len(d.test_y)
 decoding = marks[-1] - marks[min(1, len(marks) - 1)]
 print(json.dumps({"decoding": decoding, "data": done - imported, "busy": busy, "images": images}))
@@ -97,9 +97,9 @@ def main() -> None:
     rate, decoding = (first["images"] / first[kind] for kind in ("data", "decoding"))
     print(f"{first['images']:,.0f} JPEGs of 64x64, {cores} cores, {size:.2f} GiB decoded")
     print(f"one image at a time      {alone:10,.0f} images/s")
-    print(f"our decoding             {decoding:10,.0f} images/s  ({decoding / alone:.2f} times)")
-    busy = f"{rate / alone:.2f} times; {first['busy'] / first['data']:.2f} cores busy"
-    print(f"first start as a whole   {rate:10,.0f} images/s  ({busy})")
+    busy = f"{first['busy'] / first['decoding']:.2f} cores busy"
+    print(f"our decoding             {decoding:10,.0f} images/s  ({decoding / alone:.2f} times; {busy})")
+    print(f"first start as a whole   {rate:10,.0f} images/s  ({rate / alone:.2f} times)")
     print(f"second start has data in {seconds:10.2f} s  (best of three fresh processes)")
 
 

@@ -171,6 +171,15 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(
     assert not [f for f in (tmp_path / "c").iterdir() if f.is_dir()]
 
 
+def test_a_worker_that_cannot_write_says_why(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "CHUNK", 4)
+    before = cache._by_workers
+    nowhere = {"pixels": "/dev/full/x"}
+    monkeypatch.setattr(cache, "_by_workers", lambda task, *rest: before(task | nowhere, *rest))
+    with pytest.raises(Failed, match="decoded images cannot be kept: Not a directory"):
+        read(place, tmp_path / "c")
+
+
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     task = {
         "paths": str(tmp_path / "paths.json"),
@@ -179,7 +188,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     }
     (tmp_path / "paths.json").write_text("[]")
     for name in ("p", "d"):
-        np.save(tmp_path / f"{name}.npy", np.zeros((1, 1), np.uint8))
+        np.save(tmp_path / f"{name}.npy", np.zeros((1, 1, 1, 1), np.uint8))
     worker = subprocess.Popen([sys.executable, "-P", decode.__file__], stdin=subprocess.PIPE, text=True)
     worker.communicate(json.dumps(task | {"grey": False}) + "\n", timeout=30)  # closes its orders, as a death would
     assert worker.returncode == 0

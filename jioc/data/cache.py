@@ -308,8 +308,9 @@ def decode_all(
 def _here(
     chunk: tuple[int, int], paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool
 ) -> dict[str, Any]:
-    bad, colour = decode.fill(paths, range(*chunk), pixels, digests, grey)
-    return {"rows": chunk[1] - chunk[0], "bad": bad, "colour": colour}
+    part = slice(*chunk)
+    bad, colour = decode.fill(paths[part], pixels[part], digests[part], grey)
+    return {"rows": chunk[1] - chunk[0], "bad": [(chunk[0] + row, why) for row, why in bad], "colour": colour}
 
 
 def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list[str]) -> Answers:
@@ -345,6 +346,8 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
             thread.start()
         for _ in chunks:
             answer = answers.get()
+            if "failed" in answer:
+                raise Failed(f"decoded images cannot be kept: {answer['failed']}")
             if "died" in answer:
                 first, last = answer["died"]
                 between = f"{paths[first]!r} and {paths[max(first, last - 1)]!r}"

@@ -131,44 +131,57 @@ def _eight_bit(image: Image.Image, kind: str | None) -> Image.Image:
 # --- many files ---
 
 
-def fill(
-    paths: list[str], rows: range, pixels: np.ndarray, digests: np.ndarray, grey: bool
-) -> tuple[list[tuple[int, str]], bool]:
-    """Decode the files of those rows into the array; the rows that cannot be used, and whether any had colour."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _fill(paths, rows, pixels, digests, grey)
-
-
-def _fill(
-    paths: list[str], rows: range, pixels: np.ndarray, digests: np.ndarray, grey: bool
-) -> tuple[list[tuple[int, str]], bool]:
+def fill(paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool) -> tuple[list[tuple[int, str]], bool]:
+    """Decode each file into its row; the rows that cannot be used, and whether any had colour."""
     bad, colour = [], False
     canvas = pixels.shape[-1]
-    for row in rows:
-        try:
-            raw = contents(paths[row])
-            pixels[row], coloured = _square(raw, canvas, grey)
-            digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
-            colour = colour or coloured
-        except Unusable as why:
-            bad.append((row, str(why)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for row, path in enumerate(paths):
+            try:
+                raw = contents(path)
+                pixels[row], coloured = _square(raw, canvas, grey)
+                digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
+                colour = colour or coloured
+            except Unusable as why:
+                bad.append((row, str(why)))
     return bad, colour
 
 
+PIECE = 8 << 20  # bytes of decoded images that a worker writes at a time
+
+
 def main() -> None:
-    """Orders come as lines of JSON: first the paths and arrays, then a range of rows at a time, each answered."""
+    """Orders come as lines of JSON: first the paths and arrays, then a range of rows at a time, each answered.
+
+    Rows are written to the file, not through a memory map, whose faults would cost as much as a small image's decoding.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     task = json.loads(sys.stdin.readline())
-    with open(task["paths"], encoding="utf-8", errors="surrogateescape") as file:
+    with open(task["paths"], encoding="utf-8") as file:
         paths = json.load(file)
-    pixels = np.lib.format.open_memmap(task["pixels"], "r+")
+    kept = np.lib.format.open_memmap(task["pixels"], "r")
     digests = np.lib.format.open_memmap(task["digests"], "r+")
-    for line in sys.stdin:
-        first, last = json.loads(line)
-        bad, colour = fill(paths, range(first, last), pixels, digests, task["grey"])
-        print(json.dumps({"rows": last - first, "bad": bad, "colour": colour}), flush=True)
+    row_bytes = kept[0].nbytes
+    piece = np.zeros((max(1, PIECE // row_bytes), *kept.shape[1:]), np.uint8)
+    with open(task["pixels"], "r+b") as out:
+        for line in sys.stdin:
+            first, last = json.loads(line)
+            bad, colour = [], False
+            for at in range(first, last, len(piece)):
+                part = slice(at, min(at + len(piece), last))
+                rows = piece[: part.stop - at]
+                wrong, coloured = fill(paths[part], rows, digests[part], task["grey"])
+                bad += [(at + row, why) for row, why in wrong]
+                colour = colour or coloured
+                out.seek(kept.offset + at * row_bytes)
+                out.write(memoryview(rows))
+            out.flush()
+            print(json.dumps({"rows": last - first, "bad": bad, "colour": colour}), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except OSError as failure:  # of the disk: a file that cannot be read was dealt with above
+        print(json.dumps({"failed": failure.strerror or str(failure)}), flush=True)

@@ -175,7 +175,7 @@ def main() -> None:
                 bad += [(at + row, why) for row, why in wrong]
                 colour = colour or coloured
                 out.seek(kept.offset + at * row_bytes)
-                out.write(memoryview(rows))
+                out.write(rows.data)
             out.flush()
             print(json.dumps({"rows": last - first, "bad": bad, "colour": colour}), flush=True)
 

@@ -3,10 +3,8 @@
 import fcntl
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -112,23 +110,26 @@ from jioc.data.dataset import load
 cache.CHUNK = 5
 place, where = sys.argv[1:]
 def tell(kind, what):
-    if what.get("done") != 0:
+    if kind != "wait" and what.get("done") != 0:
         print(kind, flush=True)
+        sys.stdin.readline()  # halted until told to go on
 d = load(settings.make(method="finetune", data=place, data_cache=where, image_size=8), tell)
 print("done", int(d.train_x.sum()), len(d.train_y), flush=True)
 """
 
 
-def build(place: Path, where: Path) -> "subprocess.Popen[str]":
+def build(place: Path, where: Path, halted: bool = False) -> "subprocess.Popen[str]":
+    """A process that builds the set; halted, it stays where its first images are decoded."""
     root = Path(cache.__file__).parents[2]
     command = [sys.executable, "-c", BUILD, str(place), str(where)]
     env = os.environ | {"PYTHONPATH": str(root)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+    pipe, orders = subprocess.PIPE, subprocess.PIPE if halted else subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=orders, stdout=pipe, stderr=pipe, text=True, env=env)
 
 
 def test_a_set_of_a_killed_process_is_not_used(tmp_path: Path) -> None:
     place = class_folders(tmp_path / "many", {"a": 60, "b": 60})
-    killed = build(place, tmp_path / "c")
+    killed = build(place, tmp_path / "c", halted=True)
     assert killed.stdout is not None and killed.stdout.readline() == "decode\n"  # half-way
     killed.kill()
     killed.communicate()
@@ -232,12 +233,10 @@ def test_waiting_for_another_process_can_be_stopped(place: Path, tmp_path: Path)
 
 def test_a_process_that_waits_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:
     place = class_folders(tmp_path / "many", {"a": 60, "b": 60})
-    first = build(place, tmp_path / "c")
+    first = build(place, tmp_path / "c", halted=True)
     assert first.stdout is not None and first.stdout.readline() == "decode\n"
-    first.send_signal(signal.SIGSTOP)
     second = build(place, tmp_path / "c")
     assert second.stdout is not None and second.stdout.readline() == "note\n"  # it waits
-    time.sleep(0.1)
     first.kill()
     out, error = second.communicate(timeout=60)
     first.communicate()

@@ -26,7 +26,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from .errors import Failed, Interrupted
-from .store import Store, flush_folder, write
+from .files import flush_folder, write
+from .store import Store
 
 State = dict[str, Any]
 KEPT = 2

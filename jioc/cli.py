@@ -9,7 +9,6 @@ from typing import Any
 
 from . import __version__, sinks
 from . import config as settings
-from .data import catalogue as datasets
 from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
@@ -151,29 +150,10 @@ def _readouts(spec: Spec) -> list[str]:
 
 
 def data(words: list[str]) -> int:
-    """the data sets: jioc data list, jioc data check NAME"""
-    from .console import table
+    """the data sets: jioc data list, jioc data get NAME, jioc data check NAME|FOLDER"""
+    from .data_command import main
 
-    parser = Parser("jioc data", description="List the data sets, or check that one can be read.")
-    parser.add_argument("what", help="list or check")
-    parser.add_argument("name", nargs="?", help="a data set")
-    parser.add_argument("--data-dir", type=Path, help="where official files lie (also JIOC_DATA)")
-    found = parser.parse(words)
-    if found.what == "list":
-        table(["data set", ""], [[e.name, e.about] for e in datasets.DATASETS.values()])
-    elif found.what == "check":
-        if found.name is None:
-            raise Refused("jioc data check needs the name of a data set")
-        datasets.find(found.name)
-        from .data.dataset import load
-
-        d = load(found.name, found.data_dir)
-        shape = "x".join(map(str, d.train_x.shape[1:]))
-        images = f"{len(d.train_y):,} training and {len(d.test_y):,} test images of {shape}"
-        print(f"{d.name}: {len(d.classes)} classes, {images}; every file is whole")
-    else:
-        raise unknown("word after jioc data", found.what, ["list", "check"])
-    return 0
+    return main(words)
 
 
 def table_(words: list[str]) -> int:

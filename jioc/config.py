@@ -78,9 +78,28 @@ class Config(Options):
 
     # --- what is learnt ---
     data: str = "digits"
-    """Data set: digits, cifar10 or cifar100."""
+    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; or a csv of path, label
+    and perhaps split."""
     data_dir: Path | None = None
     """Where the official files lie (also JIOC_DATA)."""
+    image_size: Annotated[int, Field(ge=4, le=1024)] | None = None
+    """Side of the square that the network sees; by default the data set's, for a folder that of its images."""
+    canvas: Annotated[int, Field(ge=4, le=2048)] | None = None
+    """Side at which images are kept, from which crops are taken; 8/7 of a size above 64, else the size."""
+    colour: Literal["auto", "rgb", "grey"] = "auto"
+    """Channels of a folder's images: grey where all are, three as soon as one has colour."""
+    mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
+    """Mean of each channel, of levels in [0, 1]; by default the data set's, for a folder measured."""
+    std: tuple[Annotated[float, Field(gt=0)], ...] | None = None
+    """Deviation of each channel, likewise."""
+    flip: bool | None = None
+    """Mirror training images at random; by default everything but digits."""
+    on_bad: Literal["skip", "fail"] = "skip"
+    """A file that is no usable image is named and left out, or ends the run."""
+    test_share: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    """Share of each class that becomes the test set, where none is given."""
+    split_seed: Seed = 1993
+    """Seed of that split."""
     long_tail: LongTail | None = None
     """Exponential counts, most / fewest = this factor; `paper` gives the paper's exact counts on CIFAR."""
     long_tail_order: Literal["original", "learnt", "shuffled"] = "original"
@@ -150,11 +169,15 @@ class Config(Options):
     """Parts in which a batch is worked through to save memory; batch normalisation sees a part at a time."""
     deterministic: bool = False
     """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats)."""
+    data_cache: Path | None = None
+    """Where decoded images are kept (also JIOC_CACHE); by default the user's cache folder."""
+    stream: Literal["auto", "yes", "no"] = "auto"
+    """Send batches from the disk as they are needed; auto: where the images take most of a CUDA device's memory."""
     checkpoint_every: Amount = 30.0
     """Least seconds between two checkpoints within a stage."""
 
 
-MACHINE = frozenset({"device", "data_dir", "checkpoint_every"})
+MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
 

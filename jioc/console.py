@@ -17,15 +17,28 @@ from .resolve import total_epochs
 
 def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> None:
     """Aligned columns; the whole width of what they hold where the output is not a terminal."""
-    rich = Rich() if sys.stdout.isatty() else Rich(width=200)
+    rich = Rich(markup=False) if sys.stdout.isatty() else Rich(markup=False, width=200)
     sheet = Table(*heads, box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for row in rows:
-        sheet.add_row(*row)
+        sheet.add_row(
+            *("".join(c if c.isprintable() else " " for c in cell) for cell in row)
+        )  # a name may hold anything
     rich.print(sheet)
 
 
 def _figures(of: dict[str, Any]) -> str:
     return f"{percent(of['all'])} (old {percent(of['old'])}, new {percent(of['new'])})"
+
+
+def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
+    """Training images of each class, a line for each task."""
+    rows, first = [], 0
+    for t, size in enumerate(sizes, 1):
+        here = range(first, first + size)
+        held = ", ".join(f"{classes[c]} {counts[c]:,}" for c in here)
+        rows.append([str(t), f"{sum(counts[c] for c in here):,}", held])
+        first += size
+    table(["task", "images", "of each class"], rows)
 
 
 def percent(value: float | None) -> str:
@@ -44,6 +57,7 @@ class Console:
         )  # fmt: skip
         self.sizes: list[int] = []
         self.bar: Any = None
+        self.decoding: Any = None
 
     def __enter__(self) -> Self:
         self.bars.start()
@@ -57,12 +71,24 @@ class Console:
     def __call__(self, kind: str, what: dict[str, Any]) -> None:
         getattr(self, kind)(what)
 
+    def decode(self, what: dict[str, Any]) -> None:
+        if self.decoding is None:
+            self.decoding = self.bars.add_task("decoding images", total=what["total"], told="")
+            if not self.live:
+                print(f"decoding {what['total']:,} images, once", flush=True)
+        self.bars.update(self.decoding, completed=what["done"], told=f"{what['done']:,} of {what['total']:,}")
+        if what["done"] == what["total"]:
+            self.bars.remove_task(self.decoding)
+            self.decoding = None
+
     def start(self, what: dict[str, Any]) -> None:
         c = self.config
         self.sizes = what["sizes"]
         coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
         print(f"{self.spec.title}{coordinated} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
         print(scenario_line(what["sizes"], what["counts"], c))
+        if c.long_tail is not None:
+            counts_table(what["classes"], what["counts"], what["sizes"])
         if what["done"]:
             print(f"going on after task {what['done']} of {len(self.sizes)}")
         epochs = sum(total_epochs(c, self.spec, t) for t in range(len(self.sizes)))

@@ -14,8 +14,8 @@ from typing import Any
 
 from .console import table
 from .errors import Refused
+from .files import write
 from .report import page, runs
-from .store import write
 
 SETTING: dict[str, Any] = {
     "method": "icarl",

@@ -15,7 +15,7 @@ from .checkpoint import Journal
 from .compiled import compiling
 from .config import Schedule
 from .coordination import JIOC
-from .data.augment import Augment
+from .data.augment import Augmentation
 from .data.loader import Images, Stream
 from .errors import Failed
 from .methods.base import Method
@@ -51,7 +51,7 @@ class Engine:
         self,
         *,
         train: Images,
-        augment: Augment,
+        augment: Augmentation,
         schedules: dict[str, Schedule],
         momentum: float,
         batch_size: int,
@@ -138,7 +138,7 @@ class Engine:
         """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
         weights = method.weights(task)
-        for part in index.chunk(self.how.parts):
+        for part in index.chunk(self.how.parts) if self.how.parts > 1 else (index,):
             x = self.train.augmented(part, self.augment, self.noise)
             y = self.train.labels[part]
             batch = Batch(x, y, y < task.n_old)
@@ -205,6 +205,8 @@ class Engine:
         """An epoch starts; a step that cannot be captured is taken as it is from here on."""
         try:
             steps.begin(batches, first)
+            if isinstance(steps, EagerSteps):
+                self.train.prefetch(list(steps.batches[first:]))
         except RuntimeError as error:
             if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise

@@ -7,6 +7,7 @@ import torch
 from .config import Config
 from .console import scenario_line, table
 from .data.dataset import load
+from .data_command import Progress
 from .resolve import total_epochs
 from .runner import Run
 
@@ -14,7 +15,9 @@ STEPS = 5
 
 
 def show(config: Config) -> None:
-    run = Run(config, load(config.data, config.data_dir))
+    with Progress() as tell:
+        dataset = load(config, tell)
+    run = Run(config, dataset)
     sizes, counts = run.scenario.sizes, run.scenario.counts
     print(scenario_line(list(sizes), counts, config))
     rows, images, first = [], 0, 0

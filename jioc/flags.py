@@ -5,6 +5,7 @@ argparse only splits the words; pydantic checks the values, so that a flag, a li
 """
 
 import argparse
+from collections.abc import Iterable
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NoReturn, get_args, get_origin
@@ -84,6 +85,12 @@ def _stages(usual: Config, spec: Spec) -> str:
             values = [f"{n.replace('_', ' ')} {_show(v)}" for n, v in getattr(usual, name) if v is not None]
             lines.append(f"For {what}: --{name}-epochs, --{name}-lr and so on ({', '.join(values)}).")
     return " ".join(lines)
+
+
+def add_fields(parser: Parser, names: Iterable[str]) -> None:
+    """Some fields of the configuration, for a command that is not a run."""
+    for name in names:
+        _add(parser, name, Config.model_fields[name], Config.model_fields[name].default)
 
 
 def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from .checkpoint import pack
 from .data.dataset import Dataset
+from .files import write
 from .nets.incremental import Net
-from .store import write
 
 FORMAT = 1
 
@@ -18,7 +18,8 @@ def save(folder: Path, net: Net, means: Tensor | None, classes: list[str], datas
         "format": FORMAT,
         "plan": net.plan,
         "classes": classes[: sum(net.plan["sizes"])],
-        "image": list(dataset.train_x.shape[1:]),
+        "image": list(dataset.shape),
+        "canvas": dataset.train_x.shape[-1],  # the centred square is resized to this, and its centre seen
         "mean": dataset.mean,
         "std": dataset.std,
     }

@@ -36,7 +36,7 @@ def pack(
         store = None
         try:
             config = resolve(configs[i])
-            dataset = data(config.data, config.data_dir)
+            dataset = data(config)
             store = None if outs is None else Store(Path(outs[i]), config, resume)
             with own_stream(pick_device(config.device)):
                 return Run(config, dataset, store, callback(i) if callback else None, stop).go()
@@ -62,10 +62,13 @@ class SharedData:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._loaded: dict[tuple[str, Path | None], Dataset] = {}
+        self._loaded: dict[str, Dataset] = {}
 
-    def __call__(self, name: str, data_dir: Path | None) -> Dataset:
+    def __call__(self, config: Config) -> Dataset:
+        fields = list(Config.model_fields)
+        of_data = set(fields[fields.index("data") : fields.index("long_tail")]) | {"data_cache"}
+        key = config.model_dump_json(include=of_data)
         with self._lock:
-            if (name, data_dir) not in self._loaded:
-                self._loaded[name, data_dir] = load(name, data_dir)
-            return self._loaded[name, data_dir]
+            if key not in self._loaded:
+                self._loaded[key] = load(config)
+            return self._loaded[key]

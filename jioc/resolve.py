@@ -9,10 +9,15 @@ from .nets import catalogue as backbones
 
 def resolve(config: Config) -> Config:
     spec = find(config.method)
-    entry = datasets.find(config.data)
+    entry = datasets.find(config.data, config.image_size)
+    size = config.image_size or entry.size
+    if entry.module != "pictures" and (size, config.canvas or size) != (entry.size, entry.size):
+        raise Refused(
+            f"{entry.name} comes as images of {entry.size}x{entry.size}; --image-size and --canvas cannot change that"
+        )
     options = own_options(spec, config.options)
     backbone = config.backbone or entry.backbone
-    shape = backbones.shape(backbone)
+    backbones.shape(backbone)  # refuses a name that nobody knows
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if spec.memory == "exemplars":
@@ -27,7 +32,9 @@ def resolve(config: Config) -> Config:
             "options": options.model_dump(),
             "coordination": coordination,
             "backbone": backbone,
-            "stem": config.stem or shape.stem,
+            "stem": config.stem or entry.stem,
+            "image_size": size,
+            "canvas": config.canvas or datasets.usual_canvas(size),
             "later": later,
             "first": _schedule(config.first, _scaled(spec.first, *ratios)),
             "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),

@@ -24,11 +24,13 @@ from .checkpoint import Journal, State
 from .config import Config
 from .coordination import JIOC
 from .data import scenario as scenarios
+from .data.augment import chosen
 from .data.dataset import Dataset, load
 from .data.loader import Images, TaskData
 from .data.scenario import Scenario
+from .data.stream import Streamed
 from .engine import Engine, How
-from .errors import Failed, Refused
+from .errors import Failed, Interrupted, Refused
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
@@ -38,7 +40,8 @@ from .store import Store
 from .types import Task
 
 Callback = Callable[[str, dict[str, Any]], None]
-"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"})."""
+"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}),
+and, while images are decoded for the first time, ("decode", {"done", "total"})."""
 
 Result = dict[str, Any]
 """What result.json holds."""
@@ -59,13 +62,25 @@ def run(
     it says yes the run saves a checkpoint and raises `Interrupted`.
     """
     config = resolve(config or settings.make(**values))
-    dataset = load(config.data, config.data_dir)
+    dataset = load(config, _until(stop, callback))
     store = None if out is None else Store(Path(out), config, resume)
     try:
         return Run(config, dataset, store, callback, stop).go()
     finally:
         if store is not None:
             store.close()
+
+
+def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
+    """The callback of work before there is anything to resume."""
+
+    def tell(kind: str, what: dict[str, Any]) -> None:
+        if stop is not None and stop():
+            raise Interrupted("stopped before the first task")
+        if callback is not None and kind != "wait":
+            callback(kind, what)
+
+    return tell
 
 
 class Run:
@@ -83,11 +98,11 @@ class Run:
         self.tell: Callback = callback or (lambda kind, what: None)
         self.spec = specs.find(config.method)
         self.device = pick_device(config.device)
-        self.how = how(config, self.device)
+        self.scenario = scenarios.make(dataset, config)
+        self.train, self.test = images(dataset, self.scenario, self.device, config.stream)
+        self.how = how(config, self.device, self.train.resident)
         set_up_torch(self.how, config.deterministic)
         self.environment, self.commit = environment(self.device, self.how), commit()
-        self.scenario = scenarios.make(dataset, config)
-        self.train, self.test = images(dataset, self.scenario, self.device)
         self.dataset = dataset
 
         seeds = np.random.SeedSequence(config.data_seed).generate_state(2)
@@ -101,7 +116,7 @@ class Run:
         self.journal = Journal(store, config.checkpoint_every, self.snapshot, self.restore, stop)
         self.engine = Engine(
             train=self.train,
-            augment=dataset.augment.chosen(config.augment),
+            augment=chosen(dataset.augment, config.augment),
             schedules={"first": config.first, "later": config.later, "second": config.second},
             momentum=config.momentum,
             batch_size=config.batch_size,
@@ -124,6 +139,7 @@ class Run:
             "start",
             {
                 "sizes": list(self.scenario.sizes),
+                "classes": self.scenario.classes,
                 "counts": self.scenario.counts,
                 "device": self.environment["device"],
                 "precision": self.how.precision,
@@ -225,6 +241,7 @@ class Run:
             "headline": self.spec.headline,
             "classes": self.scenario.classes,
             "counts": self.scenario.counts,
+            "data": self.dataset.record,
             "tasks": self.rows,
             **metrics.summary(self.rows, list(self.spec.readouts)),
             "complete": len(self.rows) == len(self.scenario.sizes),
@@ -237,6 +254,7 @@ class Run:
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
+            "images": self.dataset.record.get("fingerprint"),
             "log": self.store.log_size if self.store else 0,
             "trained": self.engine.trained,
             "fit_seconds": self.engine.seconds,
@@ -244,6 +262,8 @@ class Run:
         }
 
     def restore(self, state: State) -> None:
+        if state["images"] != self.dataset.record.get("fingerprint"):
+            raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
@@ -297,21 +317,28 @@ class Run:
 EVALUATED_AT_ONCE = 1000  # images
 
 
-def images(dataset: Dataset, scenario: Scenario, device: torch.device) -> tuple[Images, Images]:
+def images(dataset: Dataset, scenario: Scenario, device: torch.device, stream: str = "auto") -> tuple[Images, Images]:
     """Training images, and those that the run is judged by, labelled in the order of learning."""
+    judged_x, judged_y = (dataset.train_x, dataset.train_y) if scenario.held_out else (dataset.test_x, dataset.test_y)
+    kind = Streamed if _streams(stream, dataset.train_x.nbytes + judged_x.nbytes, device) else Images
 
-    def labelled(y: np.ndarray, classes: list[np.ndarray]) -> np.ndarray:
+    def labelled(x: np.ndarray, y: np.ndarray, classes: list[np.ndarray]) -> Images:
         labels = np.full(len(y), -1, np.int64)
         for c, index in enumerate(classes):
             labels[index] = c
-        return labels
+        return kind(x, labels, dataset.mean, dataset.std, device, dataset.size)
 
-    train = Images(dataset.train_x, labelled(dataset.train_y, scenario.train), dataset.mean, dataset.std, device)
-    if scenario.held_out:
-        return train, Images(
-            dataset.train_x, labelled(dataset.train_y, scenario.test), dataset.mean, dataset.std, device
-        )
-    return train, Images(dataset.test_x, labelled(dataset.test_y, scenario.test), dataset.mean, dataset.std, device)
+    return labelled(dataset.train_x, dataset.train_y, scenario.train), labelled(judged_x, judged_y, scenario.test)
+
+
+RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
+
+
+def _streams(word: str, size: int, device: torch.device) -> bool:
+    """On a CPU the memory map itself is resident: the system reads what is used."""
+    if word != "auto" or device.type != "cuda":
+        return word == "yes"
+    return size > RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]
 
 
 def pick_device(word: str) -> torch.device:
@@ -325,12 +352,12 @@ def pick_device(word: str) -> torch.device:
     return torch.device(word)
 
 
-def how(config: Config, device: torch.device) -> How:
+def how(config: Config, device: torch.device, resident: bool) -> How:
     """What `auto` means here."""
     cuda = device.type == "cuda"
-    if config.engine == "graph" and not cuda:
-        raise Refused("--engine graph needs a CUDA device")
-    graph = cuda and config.engine != "eager"
+    if config.engine == "graph" and not (cuda and resident):
+        raise Refused("--engine graph needs a CUDA device that holds all images")
+    graph = cuda and resident and config.engine != "eager"
     precision = ("bf16" if cuda else "fp32") if config.precision == "auto" else config.precision
     return How(precision, graph, graph if config.compile is None else config.compile, config.accumulate)
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from .config import Config, plain
 from .errors import Refused, unknown
-from .store import write
+from .files import write
 
 SINKS = ("tensorboard", "wandb", "mlflow")
 FOLDER = "live"  # in the run's folder

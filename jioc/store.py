@@ -1,7 +1,4 @@
-"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, model.safetensors + model.json. No torch here.
-
-Every file is written to a temporary name, flushed and renamed: a reader sees the old one or the new one, whole.
-"""
+"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, model.safetensors + model.json. No torch here."""
 
 import fcntl
 import json
@@ -16,28 +13,7 @@ import yaml
 from . import config as settings
 from .config import Config
 from .errors import Refused
-
-
-def write(path: Path, content: bytes) -> None:
-    """The content under that name, whole or not at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    flush_folder(path.parent)
-
-
-def flush_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+from .files import write
 
 
 class Store:

@@ -20,6 +20,14 @@ SMALL: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Decoded images are kept where the tests end."""
+    where = tmp_path_factory.mktemp("cache")
+    os.environ["JIOC_CACHE"] = str(where)
+    return where
+
+
 @pytest.fixture
 def small() -> dict[str, Any]:
     """Settings of a run that takes about a second."""

@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
+from jioc import config as settings
 from jioc.data import cifar
 from jioc.data.augment import Augment, brighten, crop_flip
 from jioc.data.dataset import load
@@ -38,7 +39,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_cifar10_in_the_official_layout(tree: Path) -> None:
-    data = load("cifar10", tree)
+    data = load(settings.make(method="icarl", data="cifar10", data_dir=tree))
     assert data.train_x.shape == (100, 3, 32, 32) and data.test_x.shape == (20, 3, 32, 32)
     assert data.classes[3] == "name3" and np.bincount(data.train_y).tolist() == [10] * 10
     first = pickle.loads((tree / "cifar-10-batches-py" / "data_batch_1").read_bytes())[b"data"][0]
@@ -47,21 +48,21 @@ def test_cifar10_in_the_official_layout(tree: Path) -> None:
 
 @pytest.mark.data
 def test_the_real_cifar100(cifar: Path) -> None:
-    data = load("cifar100", cifar)
+    data = load(settings.make(method="icarl", data="cifar100", data_dir=cifar))
     assert np.bincount(data.train_y).tolist() == [500] * 100 and np.bincount(data.test_y).tolist() == [100] * 100
     assert data.classes[:2] == ["apple", "aquarium_fish"]
 
 
 def test_missing_and_damaged_files_are_named(tree: Path) -> None:
     with pytest.raises(Refused, match="there is no folder"):
-        load("cifar100", tree)
+        load(settings.make(method="icarl", data="cifar100", data_dir=tree))
     victim = tree / "cifar-10-batches-py" / "data_batch_4"
     victim.write_bytes(victim.read_bytes()[:-1])
     with pytest.raises(Refused, match="data_batch_4.*damaged"):
-        load("cifar10", tree)
+        load(settings.make(method="icarl", data="cifar10", data_dir=tree))
     victim.unlink()
     with pytest.raises(Refused, match="data_batch_4.*cannot be read"):
-        load("cifar10", tree)
+        load(settings.make(method="icarl", data="cifar10", data_dir=tree))
 
 
 class Hostile:
@@ -78,7 +79,7 @@ def test_a_pickle_that_wants_more_than_arrays_runs_nothing(tree: Path, tmp_path:
     path.write_bytes(raw)
     cifar.FILES["cifar10"][1]["test_batch"] = hashlib.md5(raw).hexdigest()
     with pytest.raises(Refused, match="system"):
-        load("cifar10", tree)
+        load(settings.make(method="icarl", data="cifar10", data_dir=tree))
     assert not (tmp_path / "harm").exists()
 
 

@@ -26,7 +26,7 @@ def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:
     values = {"later": {"epochs": 4}} | values
     config = resolve(settings.make(method="icarl", task_sizes=(5, 5), memory=20, batch_size=128, 
                                    coordination=JIOC, backbone="resnet32", **values))  # fmt: skip
-    r = Run(config, load("digits", None))
+    r = Run(config, load(config))
     r.method.net.grow(5, r.method.generator)
     r.method.memory.classes = [torch.from_numpy(index[:4]) for index in r.scenario.train[:5]]
     r.method.keep_teacher()

@@ -25,7 +25,7 @@ from jioc.runner import Run
 def started(method: str, tasks: int, **more: Any) -> Run:
     """A short run on the digits that has learnt so many tasks."""
     wanted = {"task_sizes": (4, 3, 3), "memory": 60, "later": {"epochs": 1}, "first": {"epochs": 1}, "device": "cpu"}
-    run = Run(resolve(settings.make(method=method, **{**wanted, **more})), load("digits", None))
+    run = Run(resolve(settings.make(method=method, **{**wanted, **more})), load(settings.make(method=method)))
     for _ in range(tasks):
         run.learn_next()
     return run

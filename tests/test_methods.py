@@ -27,10 +27,10 @@ WITHOUT = [name for name, spec in SPECS.items() if spec.memory == "none"]
 LEARNS: dict[str, Any] = {
     "data": "digits",
     "task_sizes": (4, 3, 3),
-    "memory": 400,
-    "batch_size": 32,
-    "later": {"epochs": 2},
-    "first": {"epochs": 2},
+    "memory": 300,
+    "batch_size": 64,
+    "later": {"epochs": 6},
+    "first": {"epochs": 6},
     "device": "cpu",
 }
 SHORT: dict[str, Any] = {
@@ -63,9 +63,9 @@ def test_learns_three_tasks_and_keeps_the_old_ones(method: str, word: str) -> No
     last = result["tasks"][-1]
     readouts = {"cnn": last["cnn"], "nme": last["nme"], **last["readouts"]}
     assert set(readouts) == set(SPECS[method].readouts)
-    assert last["cnn"]["all"] > 40  # chance is 10
+    assert last["cnn"]["all"] > 50  # chance is 10
     assert last["cnn"]["old"] > finetuned() + 15
-    assert all(figures["all"] > 30 for figures in readouts.values())
+    assert all(figures["all"] > 50 for figures in readouts.values())
 
 
 @pytest.mark.parametrize("word", ["oc", "jioc"])

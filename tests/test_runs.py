@@ -59,7 +59,7 @@ def test_seeds_of_weights_and_data_are_apart(changed: dict[str, int], kept: str,
     from jioc.resolve import resolve
     from jioc.runner import Run
 
-    data = load("digits", None)
+    data = load(settings.make(method="icarl"))
     a, b = (Run(resolve(settings.make(method="icarl", **small, **more)), data) for more in ({}, changed))
     same_weights = a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
     orders = [r.arrival(0)[1].alone().epoch(r.generators["order"]) for r in (a, b)]
@@ -77,7 +77,7 @@ def test_another_class_order_leaves_the_first_weights_and_the_draws(small: dict[
     from jioc.resolve import resolve
     from jioc.runner import Run
 
-    data = load("digits", None)
+    data = load(settings.make(method="icarl"))
     a, b = (Run(resolve(settings.make(method="icarl", **small, order_seed=s)), data) for s in (1993, 5))
     assert a.scenario.classes != b.scenario.classes
     assert a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)

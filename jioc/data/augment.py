@@ -4,7 +4,8 @@ Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizonta
 levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
@@ -12,22 +13,37 @@ from torch import Tensor
 
 from .autoaugment import autoaugment
 
+Augmentation = Callable[[Tensor, torch.Generator], Tensor]
+"""uint8 (n, c, h, w) -> whole levels as float32: `Augment`, `crops.ResizedCrop`, `WithPolicy`."""
+
+
+@dataclass(frozen=True)
+class WithPolicy:
+    """The usual augmentation, then AutoAugment's policy for CIFAR-10 and Cutout."""
+
+    usual: Augmentation
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        levels = self.usual(x, generator)
+        return cutout(autoaugment(levels.to(torch.uint8), generator).float(), generator)
+
+
+def chosen(usual: Augmentation, word: str) -> Augmentation:
+    """The data set's usual augmentation under a word of `--augment`."""
+    if word == "standard":
+        return usual
+    return WithPolicy(usual) if word == "autoaugment" else Augment()
+
 
 @dataclass(frozen=True)
 class Augment:
     pad: int = 0  # black border from which a crop of the original size is taken
     flip: bool = False
     brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
-    auto: bool = False  # then AutoAugment and Cutout
-
-    def chosen(self, word: str) -> "Augment":
-        """This, the data set's usual one, under a word of `--augment`."""
-        return {"standard": self, "autoaugment": replace(self, auto=True), "none": Augment()}[word]
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         """uint8 (n, c, h, w) -> whole levels as float32."""
-        levels = self.apply(x, *self.draw(len(x), x.device, generator))
-        return cutout(autoaugment(levels.to(torch.uint8), generator).float(), generator) if self.auto else levels
+        return self.apply(x, *self.draw(len(x), x.device, generator))
 
     def draw(self, n: int, device: torch.device, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
         """Where to crop (2, n), whether to mirror (n,), how to brighten (n,)."""

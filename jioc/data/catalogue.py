@@ -1,15 +1,18 @@
-"""The data sets by name: what the command line knows of each before its files are read."""
+"""The data sets by name, and anybody's folder: what the command line knows of each before its images are read."""
 
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import unknown
+from ..errors import Refused, unknown
+
+Archive = tuple[str, str, str]
+"""Of the official archive: its address, its file name, its md5."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set's defaults; `jioc.data.<module>.load(entry, folder)` reads it."""
+    """A data set's defaults. Module `pictures` reads image files; digits and cifar are arrays as they come."""
 
     name: str
     module: str
@@ -18,24 +21,141 @@ class Entry:
     backbone: str
     folder: str | None  # of the official files, below the data folder; None: nothing to fetch
     about: str
+    size: int  # pixels, of the square that the network sees
+    stem: str = "cifar"
+    images: tuple[int, int] | None = None  # training and test images of the whole set
+    archive: Archive | None = None
+    by_hand: str = ""  # what to do where no official address exists
+    other_folders: tuple[str, ...] = ()  # names under which copies circulate
+    place: Path | None = None  # of somebody's own images
 
 
 DATASETS = {
     entry.name: entry
     for entry in [
-        Entry("digits", "digits", 10, 5, "tiny", None, "1,797 handwritten digits of 8x8, shipped with scikit-learn"),
-        Entry("cifar10", "cifar", 10, 5, "resnet32", "cifar-10-batches-py", "60,000 images of 32x32 in 10 classes"),
-        Entry("cifar100", "cifar", 100, 10, "resnet32", "cifar-100-python", "60,000 images of 32x32 in 100 classes"),
+        Entry("digits", "digits", 10, 5, "tiny", None, "1,797 handwritten digits of 8x8, shipped with scikit-learn", 8),
+        Entry(
+            "cifar10", "cifar", 10, 5, "resnet32", "cifar-10-batches-py", "60,000 images of 32x32 in 10 classes", 32,
+            images=(50_000, 10_000),
+            archive=(
+                "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
+                "cifar-10-python.tar.gz",
+                "c58f30108f718f92721af3b95e74349a",
+            ),
+        ),
+        Entry(
+            "cifar100", "cifar", 100, 10, "resnet32", "cifar-100-python", "60,000 images of 32x32 in 100 classes", 32,
+            images=(50_000, 10_000),
+            archive=(
+                "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
+                "cifar-100-python.tar.gz",
+                "eb9058c3a382ffc7106e4002c42a8d85",
+            ),
+        ),
+        Entry(
+            "tinyimagenet", "pictures", 200, 10, "resnet18", "tiny-imagenet-200",
+            "110,000 images of 64x64 in 200 classes", 64,
+            images=(100_000, 10_000),
+            archive=(
+                "http://cs231n.stanford.edu/tiny-imagenet-200.zip",
+                "tiny-imagenet-200.zip",
+                "90528d7ca1a48142e341f4ef8d21d0de",
+            ),
+        ),
+        Entry(
+            "miniimagenet", "pictures", 100, 10, "resnet18", "miniimagenet",
+            "60,000 images in 100 classes, seen at 84x84", 84,
+            images=(48_000, 12_000),
+            by_hand="MiniImageNet has no official archive: put its images with train.csv, val.csv and test.csv, "
+            "or its class folders, into",
+            other_folders=("mini-imagenet", "mini_imagenet", "miniImageNet", "MiniImageNet"),
+        ),
+        Entry(
+            "cub200", "pictures", 200, 10, "resnet18", "CUB_200_2011",
+            "11,788 photographs of birds of 200 species, seen at 224x224", 224, "imagenet",
+            images=(5_994, 5_794),
+            archive=(
+                "https://data.caltech.edu/records/65de6-vp158/files/CUB_200_2011.tgz",
+                "CUB_200_2011.tgz",
+                "97eceeb196236b17998738112f37df78",
+            ),
+        ),
     ]
-}
+}  # fmt: skip
 
 
-def find(name: str) -> Entry:
-    if name not in DATASETS:
-        raise unknown("data set", name, DATASETS)
-    return DATASETS[name]
+def find(name: str, image_size: int | None = None) -> Entry:
+    """The data set of that name, or the one that a folder or csv holds."""
+    if name in DATASETS:
+        return DATASETS[name]
+    place = Path(name).expanduser()
+    if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
+        return _own(place, image_size)
+    if place.is_file():
+        raise Refused(f"--data {name!r} is a file; give a folder of class folders, or a csv of path and label")
+    if os.sep in name or name.startswith("."):
+        raise Refused(f"--data: there is no folder {name!r}")
+    raise unknown("data set", name, DATASETS)
+
+
+def _own(place: Path, image_size: int | None) -> Entry:
+    from .listing import class_names
+
+    classes = len(class_names(place))
+    if not classes:
+        raise Refused(f"{str(place)!r} holds no class folders; give a folder with a folder of images for each class")
+    size = image_size or _usual_size(place)
+    backbone, stem = network_for(size)
+    name = place.resolve().stem if place.is_file() else place.resolve().name
+    return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
+
+
+def usual_tasks(classes: int) -> int:
+    """Five, or fewer where a task would have less than two classes."""
+    return max(1, min(5, classes // 2))
+
+
+def network_for(size: int) -> tuple[str, str]:
+    """Backbone and stem for images of somebody's own."""
+    if size < 24:
+        return "tiny", "cifar"
+    if size <= 40:
+        return "resnet32", "cifar"
+    return "resnet18", "cifar" if size < 128 else "imagenet"
+
+
+PEEKED = 25  # files
+
+
+def _usual_size(place: Path) -> int:
+    """The middle shorter side of a few images: itself up to 64, then 64, 84 or 224, whichever is the next below."""
+    from . import decode
+    from .listing import sample
+
+    sides = []
+    for path in sample(place, PEEKED):
+        try:
+            sides.append(decode.shorter_side(path))
+        except decode.Unusable:
+            continue
+    if not sides:
+        return 64  # nothing can be read: the loader says so
+    middle = max(8, sorted(sides)[len(sides) // 2])
+    return middle if middle <= 64 else max(size for size in (64, 84, 224) if size <= middle)
+
+
+def usual_canvas(size: int) -> int:
+    """The square that is kept of an image: larger than what is seen (256 for 224) where crops are resized."""
+    return size if size <= 64 else round(size * 8 / 7)
 
 
 def data_folder(given: Path | None) -> Path:
-    """Where official files are looked for: the option, JIOC_DATA, or the folder `data` here."""
-    return given or Path(os.environ.get("JIOC_DATA") or "data")
+    """Where official files are looked for: the option, JIOC_DATA, `data` here, or the user's cache folder."""
+    if given or os.environ.get("JIOC_DATA"):
+        return given or Path(os.environ["JIOC_DATA"])
+    here = Path("data")
+    if here.is_dir():
+        return here
+    import pooch
+
+    return Path(pooch.os_cache("jioc")) / "data"

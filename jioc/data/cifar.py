@@ -44,13 +44,7 @@ STATISTICS = {
 }
 
 
-def load(entry: Entry, folder: Path) -> Dataset:
-    assert entry.folder is not None
-    where = folder / entry.folder
-    if not where.is_dir():
-        raise Refused(
-            f"{entry.name}: there is no folder {str(where)!r}; --data-dir or JIOC_DATA says where {entry.folder} lies"
-        )
+def load(entry: Entry, where: Path) -> Dataset:
     train, test, meta = FILES[entry.name]
     labels, names = KEYS[entry.name]
     mean, std = STATISTICS[entry.name]

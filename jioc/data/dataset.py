@@ -1,13 +1,15 @@
-"""A data set in memory, whatever it came from."""
+"""A data set in memory (or mapped into it), whatever it came from."""
 
 import importlib
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
+from ..config import Config
+from ..errors import Refused
 from . import catalogue
-from .augment import Augment
 
 
 @dataclass(frozen=True)
@@ -20,14 +22,45 @@ class Dataset:
     test_y: np.ndarray
     mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
     std: tuple[float, ...]
-    augment: Augment
+    augment: Any  # an Augmentation, a dataclass
+    size: int | None = None  # of the centred square that the network sees; None: the whole image
+    tasks: int = 5  # by default
+    record: dict[str, Any] = field(default_factory=dict)  # what result.json tells under "data": split, skipped files
 
     @property
     def channels(self) -> int:
         return self.train_x.shape[1]
 
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Of an image as the network sees it."""
+        c, h, w = self.train_x.shape[1:]
+        return (c, h, w) if self.size is None else (c, self.size, self.size)
 
-def load(name: str, data_dir: Path | None) -> Dataset:
-    """The data set of that name, read and checked."""
-    entry = catalogue.find(name)
-    return importlib.import_module(f"jioc.data.{entry.module}").load(entry, catalogue.data_folder(data_dir))
+
+def load(config: Config, tell: Callable[[str, dict[str, Any]], None] | None = None, thorough: bool = False) -> Dataset:
+    """The data set of a configuration, read and checked; `thorough`: a large cache's checksum too."""
+    from . import archives, cache
+
+    entry = catalogue.find(config.data, config.image_size)
+    module = importlib.import_module(f"jioc.data.{entry.module}")
+    where = entry.place
+    if where is None and entry.folder is not None:
+        where = archives.located(entry, catalogue.data_folder(config.data_dir), cache.cache_folder(config.data_cache))
+    if entry.module == "pictures":
+        dataset = module.load(entry, where, config, tell or (lambda kind, what: None), thorough)
+    else:
+        dataset = replace(module.load(entry, where), tasks=entry.tasks)
+    if not len(dataset.train_y):
+        raise Refused(f"{config.data} holds no usable training image")
+    if config.flip is not None:
+        dataset = replace(dataset, augment=replace(dataset.augment, flip=config.flip))
+    return _with_statistics(dataset, config)
+
+
+def _with_statistics(dataset: Dataset, config: Config) -> Dataset:
+    mean, std = config.mean or dataset.mean, config.std or dataset.std
+    if not len(mean) == len(std) == dataset.channels:
+        raise Refused(f"--mean and --std need {dataset.channels} values each, one for each channel")
+    record = {**dataset.record, "mean": list(mean), "std": list(std)}
+    return replace(dataset, mean=tuple(mean), std=tuple(std), record=record)

@@ -12,7 +12,7 @@ from .catalogue import Entry
 from .dataset import Dataset
 
 
-def load(entry: Entry, folder: Path) -> Dataset:
+def load(entry: Entry, where: Path | None) -> Dataset:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -20,8 +20,8 @@ def load(entry: Entry, folder: Path) -> Dataset:
     y = digits.target.astype(np.int64)
     test = np.zeros(len(y), bool)
     for c in range(10):
-        where = np.flatnonzero(y == c)
-        test[where[round(0.7 * len(where)) :]] = True
+        rows = np.flatnonzero(y == c)
+        test[rows[round(0.7 * len(rows)) :]] = True
     return Dataset(
         name=entry.name,
         classes=[str(c) for c in range(10)],

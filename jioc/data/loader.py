@@ -1,5 +1,7 @@
 """Images on the device, and the order in which training visits them."""
 
+import threading
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -10,11 +12,13 @@ from torch import Tensor
 
 from ..compiled import maybe_compiled
 from ..memory import Memory
-from .augment import Augment
+from .augment import Augment, Augmentation
 
 
 class Images:
     """A set of uint8 images on the device, handed out normalised."""
+
+    resident = True  # whether every pixel is on the device
 
     def __init__(
         self,
@@ -23,29 +27,65 @@ class Images:
         mean: tuple[float, ...],
         std: tuple[float, ...],
         device: torch.device,
+        size: int | None = None,
     ):
-        self.pixels = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+        self.device, self.size = device, size
+        self.pixels = self._place(pixels)
         self.labels = torch.from_numpy(labels).to(device)  # in the order of learning; -1 for classes not used
         shape = (1, -1, 1, 1)
         self.scale = (1 / (255 * torch.tensor(std, device=device))).view(shape)
         self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
-        self.device = device
+
+    def _place(self, pixels: np.ndarray) -> Tensor:
+        return placed(pixels, self.device)
+
+    def _rows(self, index: Tensor) -> Tensor:
+        return self.pixels[index]
+
+    def prefetch(self, batches: list[Tensor]) -> None:
+        """The batches that will be asked for next, in order; images on the device need no notice."""
 
     def plain(self, index: Tensor) -> Tensor:
         """As the test set is seen: (n, c, h, w)."""
-        return self.pixels[index] * self.scale - self.shift
+        return self._centre(self._rows(index)) * self.scale - self.shift
 
-    def augmented(self, index: Tensor, augment: Augment, generator: torch.Generator) -> Tensor:
-        if augment.auto:
-            return augment(self.pixels[index], generator) * self.scale - self.shift
-        draws = augment.draw(len(index), self.device, generator)
-        return maybe_compiled(_augmented, len(index))(augment, self.pixels, index, draws, self.scale, self.shift)
+    def augmented(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Tensor:
+        if self.resident and isinstance(augment, Augment):
+            draws = augment.draw(len(index), self.device, generator)
+            x = maybe_compiled(_augmented, len(index))(augment, self.pixels, index, draws, self.scale, self.shift)
+        else:
+            x = augment(self._rows(index), generator) * self.scale - self.shift
+        return self._centre(x)
+
+    def _centre(self, x: Tensor) -> Tensor:
+        """The centred square that the network sees; what already has its size stays."""
+        if self.size is None or x.shape[-1] == self.size:
+            return x
+        start = (x.shape[-1] - self.size) // 2
+        return x[..., start : start + self.size, start : start + self.size]
 
 
 def _augmented(
     augment: Augment, pixels: Tensor, index: Tensor, draws: tuple[Tensor, ...], scale: Tensor, shift: Tensor
 ) -> Tensor:
     return augment.apply(pixels[index], *draws) * scale - shift
+
+
+_placed: list[tuple[weakref.ref[np.ndarray], torch.device, weakref.ref[Tensor]]] = []
+_placing = threading.Lock()
+
+
+def placed(pixels: np.ndarray, device: torch.device) -> Tensor:
+    """The pixels on the device; runs that share a data set share its copy there."""
+    with _placing:
+        _placed[:] = [kept for kept in _placed if kept[0]() is not None and kept[2]() is not None]
+        for array, where, tensor in _placed:
+            found = tensor()
+            if array() is pixels and where == device and found is not None:
+                return found
+        there = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+        _placed.append((weakref.ref(pixels), device, weakref.ref(there)))
+        return there
 
 
 class Stream(Protocol):

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..config import Config
 from ..errors import Refused, unknown
-from . import catalogue, longtail
+from . import longtail
 from .dataset import Dataset
 
 
@@ -25,7 +25,7 @@ class Scenario:
 
 def make(dataset: Dataset, config: Config) -> Scenario:
     order = class_order(dataset, config)
-    sizes = task_sizes(len(order), config)
+    sizes = task_sizes(len(order), dataset.tasks, config)
     train = [np.flatnonzero(dataset.train_y == c) for c in order]
     if config.long_tail is not None:
         train = _thinned(train, order, dataset, config)
@@ -38,6 +38,10 @@ def make(dataset: Dataset, config: Config) -> Scenario:
         train = [index[:k] for index, k in zip(train, kept, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
+    for t, size in enumerate(sizes):
+        first = sum(sizes[:t])
+        if not sum(map(len, test[first : first + size])):
+            raise Refused(f"no class of task {t + 1} has an image to judge by; fewer --tasks would mend that")
     return Scenario([dataset.classes[c] for c in order], sizes, train, test, bool(config.holdout))
 
 
@@ -63,7 +67,7 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     return order
 
 
-def task_sizes(classes: int, config: Config) -> tuple[int, ...]:
+def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
     ways = [
         config.tasks is not None,
         config.base is not None or config.increment is not None,
@@ -83,7 +87,7 @@ def task_sizes(classes: int, config: Config) -> tuple[int, ...]:
             raise Refused(f"--base {first} is more than the {classes} classes of {config.data}")
         later = range(first, classes, config.increment)
         return (first, *(min(config.increment, classes - done) for done in later))
-    tasks = config.tasks or catalogue.find(config.data).tasks
+    tasks = config.tasks or usual
     if tasks > classes:
         raise Refused(f"--tasks {tasks} is more than the {classes} classes of {config.data}")
     size, larger = divmod(classes, tasks)

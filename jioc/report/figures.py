@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Failed
-from ..store import write
+from ..files import write
 from .runs import Group, Run, mean_std
 
 if TYPE_CHECKING:

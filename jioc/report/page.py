@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from ..store import write
+from ..files import write
 from . import paper
 from .runs import Group, Run, at, differing, scene, show
 

@@ -1,0 +1,94 @@
+"""Images that stay on disk: batches are gathered from the memory map and sent to the device ahead of their use.
+
+The same rows in the same order as `Images` hands out, so the same training.
+"""
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .loader import Images
+
+AHEAD = 4  # batches
+
+
+class Streamed(Images):
+    """`prefetch` names the batches to come; each is gathered by a thread into pinned memory while others train."""
+
+    resident = False
+
+    def _place(self, pixels: np.ndarray) -> Tensor:
+        self._pool = ThreadPoolExecutor(1)
+        self._coming: deque[tuple[Tensor, Tensor]] = deque()  # as asked for, and the same on the CPU
+        self._ready: deque[tuple[Tensor, Future[Gathered]]] = deque()
+        self._spare: deque[Buffer] = deque(Buffer() for _ in range(AHEAD + 1))
+        self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        return torch.from_numpy(np.ascontiguousarray(pixels))
+
+    def prefetch(self, batches: list[Tensor]) -> None:
+        self._ready.clear()
+        sizes = [len(index) for index in batches]
+        here = torch.cat(batches).cpu().split(sizes) if batches else ()  # one wait for the device, not one a batch
+        self._coming = deque(zip(batches, here, strict=True))
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._coming and len(self._ready) < AHEAD:
+            index, rows = self._coming.popleft()
+            self._ready.append((index, self._pool.submit(self._gather, rows)))
+
+    def _rows(self, index: Tensor) -> Tensor:
+        if not self._ready or self._ready[0][0] is not index:  # not the one that was announced
+            return self._gather(index.cpu()).on(self.device)
+        _, future = self._ready.popleft()
+        self._fill()
+        return future.result().on(self.device)
+
+    def _gather(self, rows: Tensor) -> "Gathered":
+        if self._side is None:
+            return Gathered(self.pixels[rows], None)
+        buffer = self._spare.popleft()
+        try:
+            held = buffer.filled(self.pixels, rows)
+            with torch.cuda.stream(self._side):
+                sent = held.to(self.device, non_blocking=True)
+                buffer.sent = torch.cuda.Event()
+                buffer.sent.record(self._side)
+        finally:
+            self._spare.append(buffer)
+        return Gathered(sent, buffer.sent)
+
+
+class Buffer:
+    """Pinned memory for one batch, written again only when its last copy to the device is done."""
+
+    def __init__(self) -> None:
+        self.memory: Tensor | None = None
+        self.sent: torch.cuda.Event | None = None
+
+    def filled(self, pixels: Tensor, rows: Tensor) -> Tensor:
+        if self.sent is not None:
+            self.sent.synchronize()
+        if self.memory is None or len(self.memory) < len(rows):
+            self.memory = torch.empty((len(rows), *pixels.shape[1:]), dtype=pixels.dtype, pin_memory=True)
+        held = self.memory[: len(rows)]
+        return torch.index_select(pixels, 0, rows, out=held)
+
+
+class Gathered:
+    """A batch on its way to the device."""
+
+    def __init__(self, pixels: Tensor, sent: "torch.cuda.Event | None"):
+        self.pixels, self.sent = pixels, sent
+
+    def on(self, device: torch.device) -> Tensor:
+        """The batch, once the device's work at hand may use it."""
+        if self.sent is None:
+            return self.pixels
+        now = torch.cuda.current_stream(device)
+        now.wait_event(self.sent)
+        self.pixels.record_stream(now)
+        return self.pixels

@@ -1,0 +1,26 @@
+"""Files that are whole or not there: written to a temporary name, flushed and renamed."""
+
+import os
+from pathlib import Path
+
+
+def write(path: Path, content: bytes) -> None:
+    """The content under that name, whole or not at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    flush_folder(path.parent)
+
+
+def flush_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -82,7 +82,9 @@ class GraphSteps:
         return _capturer.submit(copy_context().run, self._captured, size, here).result()
 
     def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-        stream, graph = torch.cuda.Stream(self.device), torch.cuda.CUDAGraph()
+        # torch hands out streams from a pool and soon the same ones again; those of high priority have a pool of their
+        # own, so that none that another run works on is captured
+        stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
         stream.wait_stream(caller)
         with torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]

@@ -9,13 +9,13 @@ demo: .venv/installed
 	$(BIN)/jioc demo
 
 test: .venv/tested
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not extras"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not extras"
 
 check: .venv/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not extras"
+	$(MAKE) test
 
 # what needs a browser or another heavy extra; installed here, where it may be
 test-extras: .venv/extras

@@ -4,6 +4,7 @@ Small networks leave most of a large GPU idle, and their steps replay from graph
 gives the same result packed as alone. One that fails does not stop the others.
 """
 
+import gc
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,7 @@ def pack(
         finally:
             if store is not None:
                 store.close()
+            gc.collect()  # a run's parts know each other; without this their memory waits for Python's own time
 
     with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
         return list(threads.map(one, range(len(configs))))

@@ -237,19 +237,20 @@ def own_options(spec: Spec, values: dict[str, Any]) -> Options:
 
 
 def _from_file(path: Path) -> Spec:
+    """The entry of the one method that a Python file registers; the file is imported once."""
     if not path.is_file():
         raise Refused(f"there is no method file {str(path)!r}")
-    before = dict(_CLASSES)
-    name = f"jioc_method_{path.stem}"
+    name = f"jioc_method_{path.resolve()}"
     if name not in sys.modules:
-        module_spec = importlib.util.spec_from_file_location(name, path)
-        assert module_spec is not None and module_spec.loader is not None
-        module = importlib.util.module_from_spec(module_spec)
-        sys.modules[name] = module
-        module_spec.loader.exec_module(module)
-    else:
-        before = {}
-    added = [c for n, c in _CLASSES.items() if n not in before and c.__module__ == name]
-    if len(added) != 1:
-        raise Refused(f"{str(path)!r} registers {len(added)} methods; a method file registers one")
-    return added[0].spec
+        source = importlib.util.spec_from_file_location(name, path)
+        assert source is not None and source.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(source)
+        try:
+            source.loader.exec_module(module)
+        except Exception as error:
+            del sys.modules[name]
+            raise Refused(f"{str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
+    own = [cls.spec for cls in _CLASSES.values() if cls.__module__ == name]
+    if len(own) != 1:
+        raise Refused(f"{str(path)!r} registers {len(own)} methods; a method file registers one")
+    return own[0]

@@ -1,0 +1,41 @@
+"""A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jioc.cli import main
+
+EXAMPLE = Path(__file__).parent.parent / "examples" / "own_method.py"
+QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
+
+
+@pytest.mark.parametrize(
+    ("word", "terms"), [("none", {"cls", "features"}), ("jioc", {"cls", "features", "kd", "quiet"})]
+)
+def test_the_example_runs_and_takes_jioc(word: str, terms: set[str], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert main(["run", str(EXAMPLE), *QUICK, "--coordinate", word, "--out", str(out)]) == 0
+    log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+    assert set(log[-1]["terms"]) == terms
+    assert main(["run", "--config", str(out / "config.yaml"), "--out", str(tmp_path / "again")]) == 0
+    assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        ("x = 1\n", "registers 0 methods"),
+        ("1 / 0\n", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("def (\n", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_a_file_that_is_no_method_is_refused(
+    source: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"method_{abs(hash(source))}.py"
+    path.write_text(source)
+    assert main(["run", str(path), "--out", str(tmp_path / "run")]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -16,10 +16,12 @@ _HOME = {
     "register": "methods.specs",
 }
 
-__all__ = ["JIOC", "Config", "Method", "Spec", "__version__", "register", "run"]
+__all__ = ["JIOC", "Config", "Method", "Spec", "__version__", "losses", "register", "run"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "losses":
+        return importlib.import_module("jioc.losses")
     if name not in _HOME:
         raise AttributeError(f"module 'jioc' has no attribute {name!r}")
     return getattr(importlib.import_module(f"jioc.{_HOME[name]}"), name)

@@ -154,7 +154,9 @@ class Journal:
         """Newest first."""
         assert self.store is not None
         return sorted(
-            (f for f in self.store.checkpoints.iterdir() if f.name.isdigit()), key=lambda f: int(f.name), reverse=True
+            (f for f in self.store.checkpoints.iterdir() if f.name.isdigit() and f.is_dir()),
+            key=lambda f: int(f.name),
+            reverse=True,
         )
 
     def _write(self, fresh: dict[str, State]) -> None:
@@ -202,6 +204,8 @@ def _checksums(folder: Path) -> dict[str, str]:
 def verified(folder: Path) -> dict[str, str]:
     """The checksums of a checkpoint, once every state matches its own."""
     checksums = _checksums(folder)
+    if not isinstance(checksums, dict) or "begin" not in checksums:
+        raise ValueError("its list of checksums is not whole")
     for name, checksum in checksums.items():
         if hashlib.sha256((folder / name).read_bytes()).hexdigest() != checksum:
             raise ValueError(f"{name} does not match its checksum")

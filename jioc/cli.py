@@ -13,40 +13,25 @@ from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
-from .resolve import resolve
+from .resolve import merged, resolve
 
 
 def run(words: list[str]) -> int:
     """one run: jioc run METHOD [options]"""
     from_file = _config_file(words)
-    named = words[0] if words and not words[0].startswith("-") else from_file.get("method")
-    if named is None:
-        if words and words[0] in ("-h", "--help"):
-            named = "icarl"
-        else:
-            raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
-    spec = find(str(named))
-    parser = Parser("jioc run", description=f"One run. The defaults shown are those of {spec.title} ({spec.paper}).")
-    parser.add_argument(
-        "method", nargs="?", default=spec.name, help=f"{', '.join(SPECS)}, or a Python file that registers one"
-    )
-    add_config(parser, spec)
-    files = parser.add_argument_group("files")
-    files.add_argument("--config", type=Path, help="a config.yaml; flags override it")
-    files.add_argument("--out", type=Path, help="the run's folder (runs/METHOD-…)")
-    files.add_argument(
-        "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
-    )
-    files.add_argument("--log", default="", metavar="SINKS", help="also log to tensorboard, wandb (offline) or mlflow")
-    files.add_argument(
-        "--dry-run", action="store_true", help="print tasks, counts, memory and the estimated time, and stop"
-    )
+    named = _method(words, from_file)
+    spec = find(named)
+    parser = _run_parser(spec)
     found = parser.parse(words)
     own = vars(found)
     out, resume, dry, log = own.pop("out"), own.pop("resume"), own.pop("dry_run"), sinks.names(own.pop("log"))
     own.pop("config")
-    own["method"] = str(named)
-    config = resolve(settings.make(**_merged(from_file, said(found, spec))))
+    own["method"] = named
+    values = said(found, spec)
+    for a, b in [("memory", "memory_per_class"), ("order", "order_seed")]:
+        if a in values and b in values:
+            raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
+    config = resolve(settings.make(**merged(from_file, values)))
     if dry:
         from .estimate import show
 
@@ -97,14 +82,32 @@ def _config_file(words: list[str]) -> dict[str, Any]:
     return {} if path is None else settings.read(path)
 
 
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    both = below | above
-    for key in below.keys() & above.keys():
-        if isinstance(below[key], dict) and isinstance(above[key], dict):
-            both[key] = below[key] | above[key]
-    if "seed" in above:  # the file's resolved seeds must not outlive a new --seed
-        both.update({k: above.get(k) for k in ("init_seed", "data_seed")})
-    return both
+def _method(words: list[str], from_file: dict[str, Any]) -> str:
+    """The method that the words name, wherever it stands among them, or else the file."""
+    if words and not words[0].startswith("-"):
+        return words[0]
+    probe = _run_parser(find(str(from_file.get("method", "icarl"))))
+    named = probe.parse_known_args(words)[0].method or from_file.get("method")
+    if named is None:
+        raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
+    return str(named)
+
+
+def _run_parser(spec: Spec) -> Parser:
+    parser = Parser("jioc run", description=f"One run. The defaults shown are those of {spec.title} ({spec.paper}).")
+    parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
+    add_config(parser, spec)
+    files = parser.add_argument_group("files")
+    files.add_argument("--config", type=Path, help="a config.yaml; flags override it")
+    files.add_argument("--out", type=Path, help="the run's folder (runs/METHOD-…)")
+    files.add_argument(
+        "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
+    )
+    files.add_argument("--log", default="", metavar="SINKS", help="also log to tensorboard, wandb (offline) or mlflow")
+    files.add_argument(
+        "--dry-run", action="store_true", help="print tasks, counts, memory and the estimated time, and stop"
+    )
+    return parser
 
 
 def demo(words: list[str]) -> int:

@@ -156,7 +156,7 @@ class Config(Options):
     data_seed: Seed | None = None
     """Seed of the data order and the augmentation."""
 
-    # --- the machine: none of these changes what a run means ---
+    # --- the machine ---
     device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     """auto, cpu, cuda or cuda:N."""
     precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
@@ -190,7 +190,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
         for w in first["loc"]
         if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
     ]
-    name = prefix + "-".join(words[:2] if words and words[0] in ("first", "second") else words[:1]).replace("_", "-")
+    named = words or [str(w) for w in first["loc"]]
+    name = prefix + "-".join(named[:2] if named[0] in ("first", "second") else named[:1]).replace("_", "-")
     told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
     told = told.replace("input should be", "it should be")
     if first["type"] == "extra_forbidden":
@@ -214,7 +215,7 @@ def read(path: Path) -> dict[str, Any]:
         raise Refused(f"there is no configuration {str(path)!r}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Refused(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
-    if not isinstance(values, dict):
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
     return values
 

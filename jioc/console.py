@@ -1,6 +1,7 @@
 """What a person sees: a progress bar on a terminal, plain lines elsewhere. No torch here."""
 
 import sys
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -45,6 +46,9 @@ def percent(value: float | None) -> str:
     return "    –" if value is None else f"{value:5.2f}"
 
 
+PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
+
+
 class Console:
     """The callback of `jioc run`."""
 
@@ -57,6 +61,7 @@ class Console:
         )  # fmt: skip
         self.sizes: list[int] = []
         self.bar: Any = None
+        self.said = time.monotonic()
         self.decoding: Any = None
 
     def __enter__(self) -> Self:
@@ -98,6 +103,9 @@ class Console:
     def epoch(self, what: dict[str, Any]) -> None:
         terms = "  ".join(f"{name} {value:.3f}" for name, value in what["terms"].items())
         told = f"epoch {what['epoch']}/{what['epochs']}  {terms}  {what['images_per_second']:,.0f} images/s"
+        if not self.live and time.monotonic() - self.said >= PLAIN_EVERY:
+            self.said = time.monotonic()
+            print(f"task {what['task']:>2}/{len(self.sizes)}  {told}", flush=True)
         self.bars.update(self.bar, advance=1, description=f"task {what['task']}/{len(self.sizes)}", told=told)
 
     def task(self, row: dict[str, Any]) -> None:

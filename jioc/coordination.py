@@ -10,6 +10,8 @@ terms are returned as they came. What the paper leaves open is an option of `con
 says why the defaults are what they are.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
@@ -21,8 +23,8 @@ from .types import Batch, Output, Task, Terms
 class JIOC(Coordination):
     """The options with the formula: `JIOC()` switches both parts on, `JIOC(coordinate="oc", gamma1=0.5)` chooses."""
 
-    coordinate: str = "jioc"  # type: ignore[assignment]
-    host_kd: str = "replace"  # type: ignore[assignment]
+    coordinate: Literal["none", "ic", "oc", "jioc"] = "jioc"
+    host_kd: Literal["replace", "keep", "add", "drop"] | None = "replace"
 
     @property
     def inputs(self) -> bool:

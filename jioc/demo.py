@@ -6,6 +6,8 @@ tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a d
 """
 
 import json
+import multiprocessing
+import signal
 import statistics
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -44,9 +46,16 @@ def main(folder: Path) -> int:
     except OSError as error:
         raise Refused(f"the demo cannot write to {str(folder)!r}: {error.strerror}") from None
     print("iCaRL with and without JIOC on the long-tailed digits: five tasks of two, 40 exemplars, three seeds each")
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+    deaf = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
+    with ProcessPoolExecutor(2, get_context("spawn"), signal.signal, deaf) as pool:
         jobs = {(name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS}
-        results = {key: job.result() for key, job in jobs.items()}
+        try:
+            results = {key: job.result() for key, job in jobs.items()}
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
     rows = []
     for name in COORDINATED:
         of = [results[name, seed] for seed in SEEDS]

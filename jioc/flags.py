@@ -100,7 +100,7 @@ def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:
         if value is None:
             continue
         if key == "order":
-            values[key] = _words(Path(value))
+            values[key] = _lines(Path(value))
         elif key in Config.model_fields:
             values[key] = value
         elif key in spec.options.model_fields:
@@ -123,9 +123,9 @@ def _section(key: str) -> tuple[str | None, str]:
     return ("coordination", key) if key in coordination.model_fields else (None, key)
 
 
-def _words(path: Path) -> list[str]:
+def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").replace(",", " ").split()
+        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"--order: {str(path)!r} cannot be read: {error}") from None
 

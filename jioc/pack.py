@@ -17,7 +17,7 @@ import torch
 from .config import Config
 from .data.dataset import Dataset, load
 from .resolve import resolve
-from .runner import Callback, Result, Run, pick_device
+from .runner import Callback, Result, Run, pick_device, refuse_early
 from .store import Store
 
 
@@ -38,6 +38,7 @@ def pack(
         try:
             config = resolve(configs[i])
             dataset = data(config)
+            refuse_early(config, dataset)
             store = None if outs is None else Store(Path(outs[i]), config, resume)
             with own_stream(pick_device(config.device)):
                 return Run(config, dataset, store, callback(i) if callback else None, stop).go()

@@ -1,5 +1,8 @@
 """From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
 
+import copy
+from typing import Any
+
 from .config import Config, Schedule
 from .data import catalogue as datasets
 from .errors import Refused
@@ -44,6 +47,46 @@ def resolve(config: Config) -> Config:
     )
 
 
+STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say once another is given
+    "method": ("options", "later", "first", "second", "coordination.host_kd"),
+    "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
+    "backbone": ("stem",),
+    "seed": ("init_seed", "data_seed"),
+    "memory": ("memory_per_class",),
+    "order_seed": ("order",),
+    "tasks": ("base", "increment", "task_sizes"),
+    "base": ("tasks", "task_sizes"),
+    "increment": ("tasks", "task_sizes"),
+    "task_sizes": ("tasks", "base", "increment"),
+    "later.epochs": ("later.milestones", "first.epochs", "first.milestones", "second.epochs", "second.milestones"),
+    "later.lr": ("first.lr", "second.lr"),
+    "first.epochs": ("first.milestones",),
+    "second.epochs": ("second.milestones",),
+}
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """A file's settings with others over them; what was derived from a setting that changes is derived anew."""
+    both = copy.deepcopy(below)
+    for name, derived in STALE.items():
+        given, before = _at(above, name), _at(below, name)
+        if given is not None and str(given) != str(before):
+            for other in derived:
+                section, _, key = other.rpartition(".")
+                holder = both.get(section) if section else both
+                if isinstance(holder, dict):
+                    holder.pop(key, None)
+    for key, value in above.items():
+        both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
+    return both
+
+
+def _at(values: dict[str, Any], path: str) -> Any:
+    section, _, key = path.rpartition(".")
+    holder = values.get(section) if section else values
+    return holder.get(key) if isinstance(holder, dict) else None
+
+
 def _check_memory(config: Config, classes: int, spec: Spec) -> None:
     if config.memory_per_class is not None:
         return
@@ -78,7 +121,7 @@ def _schedule(given: Schedule, usual: Schedule) -> Schedule:
 
 def _with_length(usual: Schedule, epochs: int | None) -> Schedule:
     assert usual.epochs is not None and epochs is not None
-    milestones = tuple(max(1, round(m * epochs / usual.epochs)) for m in usual.milestones or ())
+    milestones = tuple(sorted({max(1, round(m * epochs / usual.epochs)) for m in usual.milestones or ()}))
     return usual.model_copy(update={"epochs": epochs, "milestones": milestones or None})
 
 

@@ -61,8 +61,13 @@ def run(
     With `out` it is kept there and can be resumed; without, nothing is written. `stop` is asked before every step; when
     it says yes the run saves a checkpoint and raises `Interrupted`.
     """
-    config = resolve(config or settings.make(**values))
+    if config is None:
+        config = settings.make(**values)
+    elif values:
+        raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
+    config = resolve(config)
     dataset = load(config, _until(stop, callback))
+    refuse_early(config, dataset)
     store = None if out is None else Store(Path(out), config, resume)
     try:
         return Run(config, dataset, store, callback, stop).go()
@@ -81,6 +86,12 @@ def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callba
             callback(kind, what)
 
     return tell
+
+
+def refuse_early(config: Config, dataset: Dataset) -> None:
+    """What a run would refuse is refused before it has a folder."""
+    scenarios.make(dataset, config)
+    how(config, pick_device(config.device), resident=True)
 
 
 class Run:
@@ -156,7 +167,7 @@ class Run:
             except torch.OutOfMemoryError:
                 parts = 2 * self.how.parts
                 raise Failed(
-                    f"the device has too little memory for this step; --accumulate {parts} halves it"
+                    f"the device has too little memory for this step; --accumulate {parts} in another --out halves it"
                 ) from None
             self.journal.begin()
             self._keep(self.result())
@@ -251,6 +262,7 @@ class Run:
 
     def snapshot(self) -> State:
         return {
+            "device": self.device.type,
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
@@ -262,6 +274,9 @@ class Run:
         }
 
     def restore(self, state: State) -> None:
+        if state["device"] != self.device.type:
+            began = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
+            raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
         self.method.load_state(state["method"], self.device)
@@ -310,8 +325,8 @@ class Run:
     def _keep(self, result: Result) -> None:
         if self.store is None:
             return
-        self.store.result(result)
         model.save(self.store.folder, self.method.net, self.method.means, self.scenario.classes, self.dataset)
+        self.store.result(result)  # last: where it is whole, so is the model
 
 
 EVALUATED_AT_ONCE = 1000  # images

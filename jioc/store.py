@@ -33,7 +33,7 @@ class Store:
             if not resume:
                 raise Refused(f"{str(self.folder)!r} holds a run; go on with --resume, or choose another --out")
             self._must_be_the_same(config)
-        elif self.folder.exists() and any(self.folder.iterdir()):
+        elif self.folder.exists() and not all(map(_begun, self.folder.iterdir())):
             raise Refused(f"{str(self.folder)!r} holds other files; choose another --out")
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = self._locked()
@@ -84,6 +84,11 @@ class Store:
 
     def cut_log(self, size: int) -> None:
         self._log.truncate(min(size, self.log_size))
+
+
+def _begun(path: Path) -> bool:
+    """Whether a run that was killed before its config.yaml was whole may have left this."""
+    return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")
 
 
 def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from jioc import config as settings
 from jioc.cli import main
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -46,6 +47,10 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--config", "nowhere.yaml"], "there is no configuration"),
         (["run", "nowhere.py"], "there is no method file"),
         (["run", "finetune", "--kd-weight", "2"], "unknown option '--kd-weight'"),
+        (["run", "icarl", "--tasks", "11"], "--tasks 11 is more than the 10 classes"),
+        (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
+        (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
+        (["run", "icarl", "--memory", "40", "--memory-per-class", "3"], "exclude each other"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),
@@ -145,6 +150,47 @@ def test_a_run_repeats_from_its_config(tmp_path: Path) -> None:
     assert kept["coordination"]["gamma1"] == 2 and kept["coordination"]["gamma2"] == 0.5
 
 
+def test_a_flag_over_a_config_also_changes_what_follows_from_it(tmp_path: Path) -> None:
+    from jioc.resolve import merged, resolve
+
+    file = settings.plain(resolve(settings.make(method="icarl", data="digits", memory_per_class=3, tasks=5)))
+    made = {
+        name: resolve(settings.make(**merged(file, above)))
+        for name, above in {
+            "epochs": {"later": {"epochs": 34}},
+            "lr": {"later": {"lr": 0.01}},
+            "memory": {"memory": 500},
+            "sizes": {"task_sizes": (4, 6)},
+            "method": {"method": "replay"},
+        }.items()
+    }
+    assert made["epochs"].later.milestones == (16, 24) and made["epochs"].first.epochs == 40
+    assert made["lr"].first.lr == pytest.approx(0.01)
+    assert made["memory"].memory_per_class is None
+    assert made["sizes"].tasks is None
+    assert made["method"] == resolve(settings.make(method="replay", data="digits", memory_per_class=3, tasks=5))
+
+
+def test_the_method_may_stand_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "icarl.yaml"
+    path.write_text("method: icarl\nmemory: 40\ndevice: cpu\n")
+    for words in (["--config", str(path), "replay"], ["replay", "--config", str(path)], ["--memory", "40", "replay"]):
+        assert main(["run", "--dry-run", *words]) == 0
+        assert "40 exemplars" in capsys.readouterr().out
+    out = tmp_path / "run"
+    assert main(["run", *QUICK, "--out", str(out), "--config", str(path), "replay"]) == 0
+    assert yaml.safe_load((out / "config.yaml").read_text())["method"] == "replay"
+
+
+@pytest.mark.parametrize("text", ["later: 5\n", "coordination: jioc\n", "options: null\n", "1: 2\n", "memory: many\n"])
+def test_a_config_of_wrong_types_is_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("method: icarl\n" + text)
+    assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "--:" not in told and not (tmp_path / "run").exists()
+
+
 def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("method: icarl\nmemorry: 5\n")
@@ -189,6 +235,8 @@ def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, tmp_path: Pa
     assert child.returncode == 130 and told == "jioc: stopped; the run can be resumed\n"
     begun = json.loads((out / "result.json").read_bytes())["tasks"] if (out / "result.json").exists() else []
     assert len(begun) < 5
+    assert main([*words, "--resume"]) == 0
+    assert json.loads((out / "result.json").read_bytes())["complete"]
 
 
 def test_an_error_shows_no_traceback_unless_asked(

@@ -85,14 +85,14 @@ def interrupted(folder: Path, steps: int = 40) -> list[Path]:
     return sorted((folder / "checkpoint").iterdir(), reverse=True)
 
 
-@pytest.mark.parametrize("harm", ["truncated", "altered", "missing", "manifest"])
+@pytest.mark.parametrize("harm", ["truncated", "altered", "missing", "manifest {", "manifest []", "manifest {}"])
 def test_a_damaged_checkpoint_is_named_and_the_one_before_used(harm: str, tmp_path: Path) -> None:
     alone, stopped = tmp_path / "alone", tmp_path / "stopped"
     run(**LONGER, out=alone)
     newest, before = interrupted(stopped)
     for state in newest.glob("*"):
-        if harm == "manifest":
-            (newest / "checksums.json").write_text("{")
+        if harm.startswith("manifest"):
+            (newest / "checksums.json").write_text(harm.split()[1])
         elif state.name == "checksums.json":
             continue
         elif harm == "missing":
@@ -134,6 +134,49 @@ def test_a_run_killed_before_its_result_was_written_gets_it(tmp_path: Path, smal
     (tmp_path / "run" / "result.json").unlink()
     run(method="replay", **small, out=tmp_path / "run", resume=True)
     assert (tmp_path / "run" / "result.json").read_bytes() == whole
+
+
+def test_a_run_killed_between_its_last_model_and_its_result_ends_with_both(
+    tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(method="replay", **small, out=tmp_path / "alone")
+    for name in ("jioc.model.save", "jioc.store.Store.result"):
+        folder, calls = tmp_path / name, itertools.count(1)
+        module, function = name.rsplit(".", 1)
+        real = getattr(__import__("jioc.model").model if module == "jioc.model" else Store, function)
+
+        def dies(*args: Any, calls: Any = calls, real: Any = real) -> None:
+            if next(calls) == 3:
+                raise KeyboardInterrupt
+            real(*args)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(name, dies)
+            with pytest.raises(KeyboardInterrupt):
+                run(method="replay", **small, out=folder)
+        run(method="replay", **small, out=folder, resume=True)
+        assert outcome(folder) == outcome(tmp_path / "alone")
+
+
+def test_a_run_killed_before_it_had_begun_begins(tmp_path: Path, small: dict[str, Any]) -> None:
+    folder = tmp_path / "run"
+    (folder / "checkpoint").mkdir(parents=True)
+    (folder / ".lock").touch()
+    (folder / ".config.yaml.1.partial").write_text("meth")
+    assert run(method="replay", **small, out=folder, resume=True)["complete"]
+
+
+def test_a_run_that_began_on_another_kind_of_device_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    newest, _ = interrupted(folder)
+    from jioc import config as settings
+    from jioc.data.dataset import load
+    from jioc.resolve import resolve
+    from jioc.runner import Run
+
+    config = resolve(settings.make(**LONGER))
+    with pytest.raises(Refused, match="began on a CUDA device"):
+        Run(config, load(config)).restore(unpack(newest / "begin") | {"device": "cuda"})
 
 
 def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any]) -> None:

@@ -103,6 +103,7 @@ def test_learning_beats_chance_and_the_ceiling_beats_the_floor(small: dict[str, 
         {"long_tail": 40, "memory": 500},
         {"memory_per_class": 50, "long_tail": 40},
         {"batch_size": 1000},
+        {"batch_size": 502, "backbone": "resnet18", "stem": "imagenet"},  # 503 images: the last batch is one, at 1x1
         {"batch_size": 7, "later": {"epochs": 1}, "first": {"epochs": 1}},
         {"holdout": 0.2},
         {"select": "random"},
@@ -161,3 +162,15 @@ def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.Monk
     monkeypatch.setattr(ICaRL, "keep_teacher", keep_teacher)
     run(method="icarl", **small)
     assert len(states) == 2 and all(same(before, after) for before, after in states)
+
+
+def test_the_public_names() -> None:
+    import jioc
+    from jioc.config import Config
+
+    assert all(getattr(jioc, name) is not None for name in jioc.__all__)
+    assert jioc.losses.cross_entropy and callable(jioc.run)
+    with pytest.raises(ValueError):
+        jioc.JIOC(coordinate="jiocc")
+    with pytest.raises(Refused, match="not both: memory"):
+        jioc.run(Config(method="icarl"), memory=40)

@@ -41,7 +41,8 @@ def test_an_order_by_name_or_label() -> None:
         "class 1",
     ]
     with pytest.raises(Refused, match="did you mean 'class 1'"):
-        make(data, tasks=2, order=("clas 1", "0", "2", "3"))
+        make(data, tasks=2, order=("clas-1", "0", "2", "3"))
+    assert make(data, tasks=2, order=("class 3", "0, 2 1")).classes == ["class 3", "class 0", "class 2", "class 1"]
     with pytest.raises(Refused, match="each to be named once"):
         make(data, tasks=2, order=("0", "0", "2", "3"))
 

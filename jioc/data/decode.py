@@ -43,8 +43,8 @@ def contents(path: str) -> bytes:
             if about.st_size > MOST_BYTES:
                 raise Unusable(f"is larger than {MOST_BYTES >> 30} GiB")
             raw = file.read()
-    except OSError as error:
-        raise Unusable(f"cannot be read: {error.strerror}") from None
+    except (OSError, ValueError) as error:  # ValueError: a name with a NUL
+        raise Unusable(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if not raw:
         raise Unusable("is empty")
     return raw

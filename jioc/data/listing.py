@@ -213,7 +213,7 @@ class Finder:
         return None if self._inside(path) else "is a link that leaves the folder"
 
     def _inside(self, path: str) -> bool:
-        return os.path.realpath(path).startswith(self.root + os.sep)
+        return os.path.realpath(path).startswith(self.root.rstrip(os.sep) + os.sep)
 
 
 # --- csv ---

@@ -159,8 +159,13 @@ class TaskData:
         """Some images of the caller's choice."""
         return Mixed(index, self.batch_size)
 
-    def split(self, memory: Memory, v: int) -> tuple[Stream, Stream]:
-        """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on."""
+    def split(self, memory: Memory, v: int) -> tuple[Stream, Stream | None]:
+        """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on.
+
+        None, and every image in the first, where no class in memory has an image to spare.
+        """
+        if all(len(index) < 2 for index in memory.classes):
+            return self.with_memory(memory), None
         kept, held = [], []
         for index in [*memory.classes, *self.classes]:
             index, n = index[torch.randperm(len(index), generator=self.generator)], min(v, len(index) - 1)

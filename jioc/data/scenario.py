@@ -1,5 +1,6 @@
 """Who arrives when: the class order, the split into tasks, the long tail, the hold-out."""
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,18 +51,17 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     n = len(dataset.classes)
     if config.order is None:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
-    by_name = {name: c for c, name in enumerate(dataset.classes)}
+    known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
-    for word in config.order:
-        c = by_name.get(str(word))
-        if c is None and str(word).isdigit() and int(word) < n:
-            c = int(word)
-        if c is None:
-            raise unknown("class in --order", str(word), by_name)
-        order.append(c)
+    for line in map(str, config.order):  # a name, which may have spaces, or several words
+        words = [line] if line in known else re.split(r"[\s,]+", line)
+        strange = [word for word in words if word not in known]
+        if strange:
+            raise unknown("class in --order", line if len(strange) == len(words) else strange[0], dataset.classes)
+        order += [known[word] for word in words]
     if sorted(order) != list(range(n)):
         raise Refused(
-            f"--order names {len(set(order))} classes in {len(order)} words; "
+            f"--order names {len(set(order))} classes in {len(order)} places; "
             f"{dataset.name} has {n}, each to be named once"
         )
     return order

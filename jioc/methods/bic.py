@@ -5,7 +5,8 @@
     then the newest task's (alpha, beta) alone:   CE(z, y) on images that the first stage did not see
 
 Of every class seen, v = int(0.1 M / K_old) images are held out for the second stage (0.1 of the exemplars of a class
-where their number is fixed), at least one and never all. They are candidates for exemplars again afterwards.
+where their number is fixed), at least one and never all. They are candidates for exemplars again afterwards. Where no
+old class has an image to spare, nothing can be balanced: every image trains and the pair stays (1, 0).
 
 Departures: from the paper, 170 epochs for each stage as in PyCIL. From PyCIL, whose second stage takes the softmax
 twice and lets the BN statistics drift on the few held-out images: `--bias-loss pycil` does so too. In both, the
@@ -53,7 +54,8 @@ class BiC(Method):
         else:
             most, held = data.split(self.memory, held_out(self.memory, task.n_old, self.options.held_share))
             fit(self, task, most)
-            self._fit_bias(task, held, fit)
+            if held is not None:
+                self._fit_bias(task, held, fit)
         self.remember(task, data)
         self.keep_teacher()
 

@@ -27,6 +27,7 @@ START = """
 import json, os, resource, sys, time
 from jioc import config as settings
 from jioc.resolve import resolve
+import jioc.runner
 from jioc.data.dataset import load
 imported = time.perf_counter()
 marks = [0.0]

@@ -54,7 +54,6 @@ class Engine:
         augment: Augmentation,
         schedules: dict[str, Schedule],
         momentum: float,
-        batch_size: int,
         how: How,
         order: torch.Generator,
         noise: torch.Generator,
@@ -63,7 +62,7 @@ class Engine:
         note: Callable[[str], None],
     ):
         self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
-        self.batch_size, self.how, self.device = batch_size, how, train.device
+        self.how, self.device = how, train.device
         self.order, self.noise, self.journal, self.on_epoch, self.note = order, noise, journal, on_epoch, note
         self.trained = 0  # images, and the seconds spent on them, in the task at hand
         self.seconds = 0.0

@@ -28,10 +28,6 @@ class Memory:
         """Every exemplar, class after class."""
         return torch.cat(self.classes) if self.classes else torch.zeros(0, dtype=torch.long)
 
-    def balanced(self, m: int) -> Tensor:
-        """The m best exemplars of each class."""
-        return torch.cat([c[:m] for c in self.classes])
-
     def update(
         self,
         arrived: list[Tensor],

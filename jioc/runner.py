@@ -130,7 +130,6 @@ class Run:
             augment=chosen(dataset.augment, config.augment),
             schedules={"first": config.first, "later": config.later, "second": config.second},
             momentum=config.momentum,
-            batch_size=config.batch_size,
             how=self.how,
             order=order,
             noise=noise,

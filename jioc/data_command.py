@@ -65,7 +65,7 @@ def check(config: Config, counts: bool) -> None:
     kept = "x".join(map(str, d.train_x.shape[1:]))
     seen = "" if d.shape == d.train_x.shape[1:] else f", seen as {'x'.join(map(str, d.shape))}"
     images = f"{len(d.train_y):,} training and {len(d.test_y):,} test images"
-    print(f"{d.name}: {len(d.classes)} classes, {images} of {kept}{seen}; all of it can be read")
+    print(f"{d.name}: {len(d.classes)} classes, {images} of {kept}{seen}")
     split = d.record.get("split")
     if split:
         how = f"made: {split['share']:.0%} of each class, seed {split['seed']}" if split["made"] else "as given"

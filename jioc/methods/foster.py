@@ -63,10 +63,11 @@ class FOSTER(Method):
         assert old is not None
         return {"compress": balanced_distill(out.logits, old.logits, self.balance, self.options.kd_temperature)}
 
-    def old_output(self, x: Tensor, out: Output) -> Output | None:
-        if self.boosted is None:
-            return None
-        return self.boosted(x) if self.compressing else self.boosted.previous(out)
+    def teacher_output(self, x: Tensor) -> Output | None:
+        return self.boosted(x) if self.boosted is not None and self.compressing else None
+
+    def old_output(self, out: Output, taught: Output | None) -> Output | None:
+        return taught if self.boosted is None or self.compressing else self.boosted.previous(out)
 
     # --- the order of events ---
 

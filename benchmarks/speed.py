@@ -134,6 +134,7 @@ def ours(data: Dataset, args: argparse.Namespace, told: list[tuple[float, dict[s
         settings.make(
             method="icarl",
             data="cifar100",
+            tasks=10,
             backbone=args.backbone,
             stem=args.stem,
             device=args.device,

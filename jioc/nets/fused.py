@@ -24,7 +24,7 @@ WORK = {
     "conv": {16: (256, 4), 32: (128, 4), 64: (64, 4)},
     "join": {16: (256, 4), 32: (128, 4), 64: (64, 4)},
     "back": {16: (256, 4), 32: (128, 4), 64: (64, 4)},
-    "weigh": {16: (128, 4), 32: (128, 4), 64: (64, 4)},
+    "weigh": {16: (128, 2), 32: (128, 2), 64: (64, 4)},
 }
 """By kernel and the larger number of channels: the pixels of a program and its warps; measured on an H200."""
 PARTS = {16: 128, 32: 64, 64: 32}  # of a weights' gradient

@@ -9,10 +9,11 @@ from typing import Any
 
 from . import __version__, sinks
 from . import config as settings
-from .errors import Failed, Interrupted, Refused, unknown
+from .errors import Failed, Interrupted, Refused, sentence, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
+from .recipes import RECIPES
 from .resolve import merged, resolve
 
 
@@ -110,6 +111,14 @@ def _run_parser(spec: Spec) -> Parser:
     return parser
 
 
+def grid(words: list[str]) -> int:
+    """many runs: jioc grid RECIPE|FILE [--seeds 1 2 3] [--pack N] [--only WORDS] [--out DIR]"""
+    from .grid import main
+
+    with signals() as stop:
+        return main(words, stop)
+
+
 def demo(words: list[str]) -> int:
     """iCaRL with and without JIOC on long-tailed digits, in under two minutes on a CPU"""
     parser = Parser(
@@ -126,11 +135,11 @@ def demo(words: list[str]) -> int:
 
 
 def list_(words: list[str]) -> int:
-    """methods, backbones or data sets: jioc list methods|backbones|data"""
+    """methods, recipes, backbones or data sets: jioc list methods|recipes|backbones|data"""
     from .console import table
 
     parser = Parser("jioc list", description="What there is, a line each.")
-    parser.add_argument("what", help="methods, backbones or data")
+    parser.add_argument("what", help="methods, recipes, backbones or data")
     what = parser.parse(words).what
     yes = {True: "yes", False: ""}
     if what == "methods":
@@ -141,10 +150,13 @@ def list_(words: list[str]) -> int:
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
     elif what == "backbones":
         table(["backbone", "stem", ""], [[name, b.stem, b.about] for name, b in backbones.BACKBONES.items()])
+    elif what == "recipes":
+        rows = [[r.name, r.about, str(len(r.make())), " ".join(map(str, r.seeds))] for r in RECIPES.values()]
+        table(["recipe", "", "settings", "seeds"], rows)
     elif what == "data":
         data(["list"])
     else:
-        raise unknown("list", what, ["methods", "backbones", "data"])
+        raise unknown("list", what, ["methods", "recipes", "backbones", "data"])
     return 0
 
 
@@ -208,7 +220,7 @@ def report(words: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"demo": demo, "run": run, "table": table_, "report": report, "list": list_, "data": data}
+COMMANDS = {"demo": demo, "run": run, "grid": grid, "table": table_, "report": report, "list": list_, "data": data}
 
 
 def usage() -> str:
@@ -250,6 +262,5 @@ def main(words: list[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        told = str(error).splitlines()[0] if str(error) else "no message"
-        print(f"jioc: {type(error).__name__}: {told}; --debug shows where", file=sys.stderr)
+        print(f"jioc: {sentence(error)}; --debug shows where", file=sys.stderr)
         return Failed.status

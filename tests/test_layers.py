@@ -11,7 +11,8 @@ import jioc
 
 PACKAGE = Path(jioc.__file__).parent
 WITHOUT_TORCH = (
-    "__init__", "__main__", "cli", "config", "console", "demo", "errors", "flags", "resolve", "store",
+    "__init__", "__main__", "cli", "command", "config", "console", "demo", "errors", "flags", "grid", "recipes",
+    "resolve", "store",
     "data.catalogue", "nets.catalogue", "methods", "methods.specs",
 )  # fmt: skip
 

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import __version__, sinks
+from . import __version__, recipes, sinks
 from . import config as settings
 from .errors import Failed, Interrupted, Refused, sentence, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
-from .recipes import RECIPES
 from .resolve import merged, resolve
 
 
@@ -151,7 +150,7 @@ def list_(words: list[str]) -> int:
     elif what == "backbones":
         table(["backbone", "stem", ""], [[name, b.stem, b.about] for name, b in backbones.BACKBONES.items()])
     elif what == "recipes":
-        rows = [[r.name, r.about, str(len(r.make())), " ".join(map(str, r.seeds))] for r in RECIPES.values()]
+        rows = [[r.name, r.about, str(len(r.make())), " ".join(map(str, r.seeds))] for r in recipes.RECIPES.values()]
         table(["recipe", "", "settings", "seeds"], rows)
     elif what == "data":
         data(["list"])
@@ -172,7 +171,7 @@ def data(words: list[str]) -> int:
 
 
 def table_(words: list[str]) -> int:
-    """mean ± std over seeds: jioc table RUNS... [--paper] [--format text|markdown|latex]"""
+    """mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] [--format text|markdown|latex]"""
     from .console import table
     from .report import runs, tables
 
@@ -181,11 +180,17 @@ def table_(words: list[str]) -> int:
     )
     parser.add_argument("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
     parser.add_argument("--paper", action="store_true", help="beside the paper's figures where the setting matches")
+    parser.add_argument("--recipe", type=recipes.find, help="also the settings of a recipe that were not run")
+    parser.add_argument(
+        "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
+    )
     parser.add_argument("--format", default="text", help="text, markdown or latex (text)")
     found = parser.parse(words)
     if found.format not in tables.FORMATS:
         raise unknown("value of --format", found.format, tables.FORMATS)
-    sheet = tables.summarise(runs.group(runs.read(found.runs)), found.paper)
+    read = runs.read(found.runs)
+    groups = runs.group(read + (runs.missing(found.recipe, read) if found.recipe else []))
+    sheet = (tables.by_task if found.by_task else tables.summarise)(groups, found.paper)
     if found.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None)
         print("\n".join(sheet.notes))

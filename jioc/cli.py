@@ -2,8 +2,6 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
 from .resolve import merged, resolve
+from .stopping import duration, signals
 
 
 def run(words: list[str]) -> int:
@@ -26,6 +25,7 @@ def run(words: list[str]) -> int:
     own = vars(found)
     out, resume, dry, log = own.pop("out"), own.pop("resume"), own.pop("dry_run"), sinks.names(own.pop("log"))
     own.pop("config")
+    limit = own.pop("time_limit")
     own["method"] = named
     values = said(found, spec)
     for a, b in [("memory", "memory_per_class"), ("order", "order_seed")]:
@@ -45,7 +45,7 @@ def run(words: list[str]) -> int:
     from .console import Console
     from .runner import run as run_it
 
-    with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals() as stop:
+    with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals(limit) as stop:
 
         def tell(kind: str, what: dict[str, Any]) -> None:
             console(kind, what)
@@ -54,24 +54,6 @@ def run(words: list[str]) -> int:
         result = run_it(config, out=folder, resume=resume, callback=tell, stop=stop)
         console.finish(result)
     return 0
-
-
-@contextmanager
-def signals() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask the run to save and leave; a second Ctrl-C does not wait."""
-    got: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        if got and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        got.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(got)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _config_file(words: list[str]) -> dict[str, Any]:
@@ -102,6 +84,9 @@ def _run_parser(spec: Spec) -> Parser:
     files.add_argument("--out", type=Path, help="the run's folder (runs/METHOD-…)")
     files.add_argument(
         "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
+    )
+    files.add_argument(
+        "--time-limit", type=duration, metavar="TIME", help="stop before it with a checkpoint, status 75: 90m, 2h"
     )
     files.add_argument("--log", default="", metavar="SINKS", help="also log to tensorboard, wandb (offline) or mlflow")
     files.add_argument(

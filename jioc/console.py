@@ -32,9 +32,11 @@ def _figures(of: dict[str, Any]) -> str:
 
 
 def task_line(row: dict[str, Any], tasks: int) -> str:
+    """The figures after a task; `tasks`: how many there are, 0 where that is not known."""
     shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
     figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
-    return f"task {row['task']:>2}/{tasks}  {row['classes'][1]:>3} classes  {figures}   {row['seconds']:.0f} s"
+    of = f"/{tasks}" if tasks else ""
+    return f"task {row['task']:>2}{of}  {row['classes'][1]:>3} classes  {figures}   {row['seconds']:.0f} s"
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:

@@ -17,9 +17,9 @@ class Failed(Refused):
 
 
 class Interrupted(Failed):
-    """Stopped by a signal; the run can be resumed."""
+    """Stopped by a signal or a time limit; the run can be resumed."""
 
-    status = 130
+    status = 130  # of Ctrl-C; `stopping.signals` says 75 where it was not that
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,12 @@ from test_resume import outcome
 from test_runs import figures
 
 from jioc import config as settings
-from jioc import grid, recipes
+from jioc import grid, launch, recipes
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
-from jioc.grid import scaled, select
+from jioc.jobs import Job, scaled, select
+from jioc.launch import on_slurm
+from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
 from jioc.resolve import resolve
 from jioc.runner import run
@@ -44,6 +47,10 @@ def complete(folder: Path) -> list[str]:
         if json.loads(path.read_bytes())["complete"]:
             found.append(path.parent.name)
     return sorted(found)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "grid.jsonl").read_text().splitlines()]
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str], status: int = 2) -> str:
@@ -73,6 +80,8 @@ def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     assert f"{len(complete(killed))} runs" in told and len(complete(killed)) == 4
     for name in complete(tmp_path / "alone"):
         assert outcome(killed / name) == outcome(tmp_path / "alone" / name)
+    ended = [line["run"] for line in events(killed) if line["event"] == "finished"]
+    assert sorted(ended) == complete(killed)  # each once
     for name, written in before.items():
         assert (killed / name / "result.json").stat().st_mtime_ns == written and f"{name}  begins" not in told
 
@@ -109,7 +118,8 @@ def test_an_interrupted_grid_says_so_and_begins_no_other_run(
     asked = itertools.count()
     with pytest.raises(Interrupted, match="0 of 4 runs are finished"):
         grid.main([file(tmp_path, **BOTH), "--out", str(tmp_path / "out")], lambda: next(asked) > 3)
-    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["none-seed1"]
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["grid.jsonl", "none-seed1"]
+    assert [line["event"] for line in events(tmp_path / "out")] == ["begins", "stopped"]
 
 
 def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -129,6 +139,9 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "at least 1" in refused(["grid", good, *out, "--pack", "0"], capsys)
     assert "above 0" in refused(["grid", good, *out, "--scale", "-1"], capsys)
     assert "--memory" in refused(["grid", good, *out, "--memory", "lots"], capsys)
+    assert "did you mean 'slurm'?" in refused(["grid", good, *out, "--on", "slrum"], capsys)
+    assert "is for ray" in refused(["grid", good, *out, "--address", "auto"], capsys)
+    assert "is for local" in refused(["grid", good, *out, "--on", "ray", "--pack", "2"], capsys)
     assert "as its first word" in refused(["grid", *out], capsys)
     for content, told in [
         ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
@@ -171,3 +184,69 @@ def test_a_scaled_schedule_is_shorter_throughout() -> None:
     given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.1)
     first = resolve(settings.make(**given)).first
     assert (first.epochs, first.milestones) == (10, (4, 8))
+
+
+# --- elsewhere, without a cluster ---
+
+
+@pytest.mark.parametrize(("place", "extra"), [("ray", "ray"), ("slurm", "submitit")])
+def test_without_its_extra_a_launcher_says_what_to_install(
+    place: str, extra: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, extra, None)
+    told = refused(["grid", file(tmp_path, **BOTH), "--on", place, "--out", str(tmp_path / "out")], capsys)
+    assert f"pip install 'jioc[{place}]'" in told and not (tmp_path / "out").exists()
+
+
+def job(folder: Path, **change: Any) -> Job:
+    return Job(folder.name, resolve(settings.make(**BASE | change)), folder)
+
+
+def half_way(folder: Path) -> None:
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**BASE, out=folder, stop=lambda: next(asked) == 30)
+
+
+def test_a_run_goes_on_from_its_packed_folder(tmp_path: Path) -> None:
+    run(**BASE, out=tmp_path / "alone")
+    half_way(tmp_path / "here")
+    unpacked(packed(tmp_path / "here", whole=False), tmp_path / "there")
+    assert len(list((tmp_path / "there" / "checkpoint").iterdir())) == 1
+    run(**BASE, out=tmp_path / "there", resume=True)
+    unpacked(packed(tmp_path / "there", whole=True), tmp_path / "here")  # over what was there
+    assert outcome(tmp_path / "here") == outcome(tmp_path / "there") == outcome(tmp_path / "alone")
+
+
+def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) -> None:
+    run(**BASE, out=tmp_path / "run")
+    assert not {"result.json", "model.safetensors"} & packed(tmp_path / "run", whole=False).keys()
+    assert {"result.json", "model.safetensors"} <= packed(tmp_path / "run", whole=True).keys()
+
+
+def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) -> None:
+    half_way(tmp_path / "first")
+    old = packed(tmp_path / "first", whole=False)
+    run(**BASE, out=tmp_path / "first", resume=True)
+    done = packed(tmp_path / "first", whole=True)
+    (tmp_path / "kept").mkdir()
+    keeper = Keeper([job(tmp_path / "kept" / "a")])
+    first = keeper.begin("a", "here", 1)
+    assert first == (1, {}) and keeper.take("a", 1, old, None) and keeper.go_on("a", 1)
+    second = keeper.begin("a", "there", 2)
+    assert second is not None and second[0] == 2 and second[1].keys() == old.keys()
+    assert not keeper.go_on("a", 1) and not keeper.take("a", 1, done, "finished")
+    assert keeper.take("a", 2, done, "finished") and not keeper.take("a", 2, old, None)
+    assert keeper.begin("a", "here", 3) is None  # finished
+    assert [line["event"] for line in events(tmp_path / "kept")] == ["begins", "begins", "finished"]
+
+
+def test_a_slurm_job_asks_for_what_was_said() -> None:
+    where = launch.make(on="slurm", gpus_per_run=2, time_limit="90m", at_once=4, sbatch=("partition=gpu", "mem=8G"))
+    assert on_slurm.parameters(where) == {
+        "name": "jioc", "timeout_min": 90, "gpus_per_node": 2, "cpus_per_task": 1, "slurm_array_parallelism": 4,
+        "slurm_signal_delay_s": 120, "slurm_additional_parameters": {"partition": "gpu", "mem": "8G"},
+    }  # fmt: skip
+    for wrong in ({"gpus_per_run": 0.5}, {"sbatch": ("partition",)}, {"time_limit": "soon"}):
+        with pytest.raises(Refused, match="--"):
+            on_slurm.parameters(launch.make(on="slurm", **wrong))

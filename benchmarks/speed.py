@@ -15,6 +15,7 @@ import random
 import statistics
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -128,8 +129,21 @@ def usual(data: Dataset, args: argparse.Namespace, device: torch.device) -> floa
 # --- ours ---
 
 
-def ours(data: Dataset, args: argparse.Namespace, told: list[tuple[float, dict[str, Any]]], **values: Any) -> None:
-    """The second task's fit; `told` gets the time and the line of every epoch."""
+def ours(
+    data: Dataset,
+    args: argparse.Namespace,
+    told: list[tuple[float, dict[str, Any]]],
+    first: Callable[[], object] = lambda: None,
+    **values: Any,
+) -> None:
+    """The second task's fit; `told` gets the time and the line of every epoch, `first` is called after the first."""
+
+    def tell(kind: str, what: dict[str, Any]) -> None:
+        if kind == "epoch":
+            if not told:
+                first()
+            told.append((time.perf_counter(), what))
+
     config = resolve(
         settings.make(
             method="icarl",
@@ -143,9 +157,7 @@ def ours(data: Dataset, args: argparse.Namespace, told: list[tuple[float, dict[s
             **values,
         )  # fmt: skip
     )
-    run = Run(
-        config, data, callback=lambda kind, what: told.append((time.perf_counter(), what)) if kind == "epoch" else None
-    )
+    run = Run(config, data, callback=tell)
     method = run.method
     method.net.grow(10, method.generator)
     method.memory.classes = [torch.from_numpy(index[: args.old // 10]) for index in run.scenario.train[:10]]
@@ -165,13 +177,14 @@ def alone(data: Dataset, args: argparse.Namespace, **values: Any) -> tuple[float
 
 
 def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> float:
-    """All runs' images a second while all of them train."""
-    args = argparse.Namespace(**vars(args) | {"epochs": 6 * n})  # long enough that all have started before one ends
+    """All runs' images a second while all of them train: each waits after its first epoch until every one has begun."""
+    together = threading.Barrier(n)
     every: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(n)]
+    args = argparse.Namespace(**vars(args) | {"epochs": 40})
 
     def one(i: int) -> None:
         with own_stream(torch.device(args.device)):
-            ours(data, args, every[i], seed=i, **values)
+            ours(data, args, every[i], first=together.wait, seed=i, **values)
 
     threads = [threading.Thread(target=one, args=(i,)) for i in range(n)]
     for t in threads:

@@ -114,7 +114,8 @@ def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
     _memory(given, values, name, place, notes)
     _order(given, values, place, ordered)
     _device(given, values, place, notes)
-    notes += [f"as in PyCIL's code, --{key.replace('_', '-')} {value}" for key, value in known.options.items()]
+    for key, value in known.options.items():
+        notes.append(f"as in PyCIL's code, --{key.replace('_', '-')} {value}, unless a flag says otherwise")
     try:
         own_options(spec, settings.make(**values).options)
     except Refused as error:

@@ -122,11 +122,14 @@ def test_the_teacher_is_the_network_as_the_experience_ended(av: SimpleNamespace)
 
 
 def test_less_is_forgotten_than_without_it(av: SimpleNamespace) -> None:
-    """Digits, five experiences of two, fifty exemplars: in each of three class orders."""
-    for seed in (1, 2, 3):
-        accuracy, forgetting = av.learn(torch.nn.CrossEntropyLoss(), seed)
-        better, less = av.learn(av.JIOCPlugin(), seed)
-        assert less < forgetting and better > accuracy
+    """Digits, five experiences of two, fifty exemplars, the mean over three seeds, which draw the class order too."""
+    plain, with_jioc = (
+        torch.tensor([av.learn(loss(), seed) for seed in (1, 2, 3)]).mean(0)
+        for loss in (torch.nn.CrossEntropyLoss, av.JIOCPlugin)
+    )
+    assert (
+        with_jioc[1] < plain[1] - 2 and with_jioc[0] > plain[0]
+    )  # forgetting 8.6 against 14.7, accuracy 87.8 against 85.0
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(av: SimpleNamespace) -> None:

@@ -30,9 +30,14 @@ def test_a_method_of_one_s_own_takes_less_than_forty_lines() -> None:
 # --- JIOC in somebody's loop ---
 
 
-def test_jioc_in_a_plain_loop_keeps_more_of_the_old_classes() -> None:
-    learn = runpy.run_path(str(EXAMPLES / "plain_loop.py"))["learn"]
-    (old, new), (kept, fresh) = learn(None, 1), learn(jioc.JIOC(), 1)
+def printed(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[float]]:
+    """The percentages that an example prints, a list for each line."""
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return [[float(n) for n in re.findall(r"(-?[\d.]+) %", line)] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_jioc_in_a_plain_loop_keeps_more_of_the_old_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    (old, new), (kept, fresh) = printed("plain_loop.py", capsys)
     assert kept > old + 5 and fresh > new - 5
 
 
@@ -80,6 +85,11 @@ def test_arrays_in_a_file_are_a_data_set(tmp_path: Path) -> None:
     np.testing.assert_allclose(result["data"]["mean"], [x.mean() / 255])
     assert main(["run", "--config", str(out / "config.yaml"), "--out", str(tmp_path / "again")]) == 0
     assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
+
+
+def test_the_data_file_is_a_script_too(capsys: pytest.CaptureFixture[str]) -> None:
+    without, with_jioc = printed("own_dataset.py", capsys)
+    assert without != with_jioc and len(without) == 2
 
 
 def test_the_rows_and_labels_are_those_of_the_file(data_file: Any) -> None:

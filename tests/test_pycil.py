@@ -13,7 +13,7 @@ from jioc import pycil
 from jioc.cli import main
 from jioc.config import Config
 from jioc.errors import Refused
-from jioc.resolve import resolve
+from jioc.resolve import merged, resolve
 
 FILE: dict[str, Any] = {  # what every one of them has
     "prefix": "reproduce",
@@ -126,6 +126,12 @@ def test_the_seed_is_the_class_order_s(file: Any) -> None:
     assert settled(file(shuffle=False)).order == tuple(range(100))
     values, _ = pycil.read(file(seed=[1, 2, 3]), ordered=True)
     assert "order_seed" not in values
+
+
+def test_our_flag_for_epochs_scales_the_stages_of_a_file_too(file: Any) -> None:
+    values, _ = pycil.read(file("foster"))
+    shorter = resolve(settings.make(**merged(values, {"later": {"epochs": "17"}})))
+    assert [s.epochs for s in (shorter.first, shorter.later, shorter.second)] == [20, 17, 13]
 
 
 @pytest.mark.parametrize(("word", "device"), [(["0"], "auto"), (["3"], "cuda:3"), ([-1], "cpu"), ("-1", "cpu")])

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import __version__, pycil, sinks
+from . import __version__, sinks
 from . import config as settings
 from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
@@ -25,7 +25,7 @@ def run(words: list[str]) -> int:
     found = parser.parse(words)
     own = vars(found)
     out, resume, dry, log = own.pop("out"), own.pop("resume"), own.pop("dry_run"), sinks.names(own.pop("log"))
-    own.pop("config"), own.pop("pycil")
+    own.pop("config")
     own["method"] = named
     values = said(found, spec)
     for a, b in [("memory", "memory_per_class"), ("order", "order_seed")]:
@@ -85,6 +85,8 @@ def _config_file(words: list[str]) -> tuple[dict[str, Any], list[str]]:
     if found.config and found.pycil:
         raise Refused("--config and --pycil exclude each other")
     if found.pycil:
+        from . import pycil
+
         return pycil.read(Path(found.pycil), ordered=bool(found.order or found.order_seed))
     return settings.read(Path(found.config)) if found.config else {}, []
 

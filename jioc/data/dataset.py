@@ -16,11 +16,11 @@ from . import catalogue
 class Dataset:
     name: str
     classes: list[str]  # by original label
-    train_x: np.ndarray  # uint8 (n, c, h, w)
+    train_x: np.ndarray  # uint8 (n, c, h, w); or float32, of any scale
     train_y: np.ndarray  # int64 (n,), original labels
     test_x: np.ndarray
     test_y: np.ndarray
-    mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
+    mean: tuple[float, ...]  # per channel, of pixels in [0, 1]; of floats as they are
     std: tuple[float, ...]
     augment: Any  # an Augmentation, a dataclass
     size: int | None = None  # of the centred square that the network sees; None: the whole image

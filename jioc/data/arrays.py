@@ -1,0 +1,87 @@
+"""Somebody's arrays as the network takes them: vectors (n, d), images (n, h, w), (n, h, w, c) or (n, c, h, w).
+
+uint8 is kept as whole levels, everything else as float32 of its own scale; each channel (of vectors: each number) is
+standardised by the images that are learnt first.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..errors import Refused
+from .augment import Augment
+from .catalogue import Entry, in_memory
+from .dataset import Dataset
+
+MOST_CHANNELS = 4
+
+
+@dataclass(frozen=True)
+class Form:
+    """How a row is laid out. The first array decides; every later one must have its form."""
+
+    row: tuple[int, ...]  # its shape as given
+    axis: int | None  # of the array, that holds the channels; None: there is none
+    whole: bool  # levels of uint8
+
+    @classmethod
+    def of(cls, x: np.ndarray) -> "Form":
+        """Four axes: the last holds the channels where it has at most four values, else the second."""
+        axis = next((a for a in (3, 1) if x.shape[a] <= MOST_CHANNELS), None) if x.ndim == 4 else None
+        if x.ndim > 4 or (x.ndim == 4 and axis is None):
+            raise Refused(
+                f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or (n, c, h, w) "
+                f"of at most {MOST_CHANNELS} channels"
+            )
+        return cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
+
+    @property
+    def vectors(self) -> bool:
+        return len(self.row) == 1
+
+    def entry(self, classes: int) -> Entry:
+        """What a data set's entry says, for arrays."""
+        if self.vectors:
+            return Entry("X", "vectors", classes, 1, "mlp", None, "", 1)
+        return replace(in_memory("X", classes, self.side), tasks=1)
+
+    @property
+    def side(self) -> int:
+        """The shorter one of an image."""
+        return min(n for a, n in enumerate(self.row, 1) if a != self.axis)
+
+    def read(self, x: np.ndarray) -> np.ndarray:
+        """(n, c, h, w), uint8 or float32."""
+        if x.shape[1:] != self.row:
+            raise Refused(f"a row of X has the shape {x.shape[1:]}, but {self.row} is what was learnt from")
+        if self.whole and x.dtype != np.uint8:
+            x = _levels(x)
+        elif not self.whole:
+            x = x.astype(np.float32, copy=False)
+        if self.vectors:
+            return x[:, :, None, None]
+        return x[:, None] if self.axis is None else np.moveaxis(x, self.axis, 1)
+
+    def dataset(self, x: np.ndarray, y: np.ndarray, classes: list[str], flip: bool) -> Dataset:
+        """Images as read, to be learnt; `y`: positions in `classes`."""
+        from .pictures import usual_augment
+
+        none = np.zeros(0, np.int64)
+        moved = Augment() if self.vectors else replace(usual_augment(self.side, self.side), flip=flip)
+        mean, std = statistics(x)
+        return Dataset("X", classes, x, y, x[:0], none, mean, std, moved, tasks=1)
+
+
+def statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and deviation of each channel (of levels in [0, 1], of floats as they are); 1 where nothing deviates."""
+    levels = 255 if x.dtype == np.uint8 else 1
+    mean, std = x.mean((0, 2, 3), np.float64) / levels, x.std((0, 2, 3), np.float64) / levels
+    return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1).tolist())
+
+
+def _levels(x: np.ndarray) -> np.ndarray:
+    """The same numbers as uint8."""
+    levels = np.clip(x, 0, 255).astype(np.uint8)
+    if not np.array_equal(levels, x):
+        raise Refused("uint8 images were learnt from, so X must hold whole levels from 0 to 255; it holds others")
+    return levels

@@ -1,0 +1,285 @@
+"""`jioc.IncrementalClassifier`: class-incremental learning by scikit-learn's rules.
+
+classifier = jioc.IncrementalClassifier(method="icarl", coordinate="jioc", memory=200)
+classifier.partial_fit(images, labels)            the first task
+classifier.partial_fit(more, other_labels)        the next one
+classifier.predict(images)
+
+A front door: learning and answering is `learner.Learner`'s, settings are `config.Config`'s.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from . import config as configuration
+from .config import Config
+from .data.arrays import Form
+from .data.scenario import task_sizes
+from .errors import Failed, Refused, unknown
+from .flags import names, nested
+from .learner import Learner
+from .methods import specs
+
+USUAL = Config(method="icarl")
+ELSEWHERE = frozenset(Config.model_fields) & {
+    "method", "data", "data_dir", "image_size", "canvas", "colour", "mean", "std", "on_bad", "test_share", "split_seed",
+    "long_tail", "long_tail_order", "holdout", "order", "order_seed", "data_cache", "checkpoint_every", "seed",
+}  # fmt: skip
+"""Settings of a run that an array answers, or a parameter of another name."""
+
+
+class IncrementalClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier that learns new classes without being shown the old ones again, but for a few exemplars.
+
+    `fit` forgets everything and learns; `partial_fit` learns on, and labels that it has not seen before are a new task.
+    X holds vectors (n, d), or images (n, h, w), (n, h, w, c) or (n, c, h, w), uint8 or float; y labels of any kind.
+
+    Parameters
+    ----------
+    method : str
+        As on the command line: icarl, wa, der, ... (`jioc list methods`), or a Python file that registers one.
+    coordinate : {"none", "ic", "oc", "jioc"}
+        Coordination of inputs, of outputs or both.
+    gamma1, gamma2 : float
+        Strengths of the two parts of output coordination.
+    memory : int
+        Exemplars in all, shared equally by the classes seen.
+    epochs : int or None
+        Of each task after the first, whose own scale with them; None: the method's usual number.
+    lr : float or None
+        Learning rate; None: the method's usual one.
+    batch_size : int
+        Images a step.
+    backbone : str or None
+        The network (`jioc list backbones`); None: one that suits the shape of X, for vectors an MLP.
+    augment : {"standard", "autoaugment", "none"}
+        Augmentation of training images: standard shifts them by up to an eighth. Vectors are never augmented.
+    flip : bool
+        Whether standard augmentation mirrors images too.
+    readout : str or None
+        What decides: the head ("cnn"), the nearest class mean ("nme"), or what else the method has; None: the one by
+        which the method is judged.
+    tasks : int
+        Tasks in which `fit` learns the labels, in sorted order; what does not divide goes to the first ones.
+    random_state : int, RandomState or None
+        An int is the seed of `jioc run --seed`.
+    device : str
+        auto, cpu, cuda or cuda:N.
+    settings : dict or None
+        Any other setting of `jioc run` by the name of its flag: {"kd_temperature": 3, "first_epochs": 50}.
+
+    Attributes
+    ----------
+    classes_ : array
+        Labels seen so far, sorted; the columns of `predict_proba`.
+    tasks_ : list of arrays
+        The labels that each task brought, in the order of learning.
+    n_features_in_ : int
+        Length of X's second axis.
+    learner_ : jioc.learner.Learner
+        What was learnt: network, exemplars, generators.
+    """
+
+    def __init__(
+        self,
+        method: str = USUAL.method,
+        *,
+        coordinate: str = USUAL.coordination.coordinate,
+        gamma1: float = USUAL.coordination.gamma1,
+        gamma2: float = USUAL.coordination.gamma2,
+        memory: int = USUAL.memory,
+        epochs: int | None = None,
+        lr: float | None = None,
+        batch_size: int = USUAL.batch_size,
+        backbone: str | None = None,
+        augment: str = USUAL.augment,
+        flip: bool = False,
+        readout: str | None = None,
+        tasks: int = 1,
+        random_state: Any = None,
+        device: str = USUAL.device,
+        settings: dict[str, Any] | None = None,
+    ):
+        self.method = method
+        self.coordinate = coordinate
+        self.gamma1 = gamma1
+        self.gamma2 = gamma2
+        self.memory = memory
+        self.epochs = epochs
+        self.lr = lr
+        self.batch_size = batch_size
+        self.backbone = backbone
+        self.augment = augment
+        self.flip = flip
+        self.readout = readout
+        self.tasks = tasks
+        self.random_state = random_state
+        self.device = device
+        self.settings = settings
+
+    # --- learning ---
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the labels of y in `tasks` tasks; what was learnt before is forgotten."""
+        x, y = self._validated(X, y, reset=True)
+        with in_a_sentence():
+            self._begin(x)
+            config, labels = self._config(), np.unique(y)
+            sizes = task_sizes(len(labels), 1, config)
+            for part in np.split(labels, np.cumsum(sizes)[:-1]):
+                rows = np.isin(y, part)
+                self._learn(x[rows], y[rows], config)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """Learn on. Labels not seen before become a task.
+
+        Images of labels that were seen train beside the exemplars. Without any new label the network is trained on
+        them and the exemplars by plain replay. `classes` is optional: where given, y may hold no other label.
+        """
+        first = not hasattr(self, "learner_")
+        x, y = self._validated(X, y, reset=first)
+        if classes is not None and not np.isin(y, classes).all():
+            raise ValueError(f"y holds labels that are not among classes: {shown(np.setdiff1d(y, classes))}")
+        with in_a_sentence():
+            if first:
+                self._begin(x)
+            self._learn(x, y, self._config())
+        return self
+
+    def _begin(self, x: np.ndarray) -> None:
+        for name in ("learner_", "classes_"):
+            vars(self).pop(name, None)
+        self._form = Form.of(x)
+        drawn = isinstance(self.random_state, (int, np.integer))
+        self._seed = int(self.random_state if drawn else check_random_state(self.random_state).randint(2**31))
+        self.tasks_: list[np.ndarray] = []
+
+    def _learn(self, x: np.ndarray, y: np.ndarray, config: Config) -> None:
+        """One task, or further images of labels that are known."""
+        known = np.concatenate(self.tasks_) if self.tasks_ else y[:0]
+        if self.tasks_ and (known.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
+            raise Refused(f"labels are {known.dtype} so far and cannot be {y.dtype} too")
+        new = np.setdiff1d(y, known)
+        labels = np.concatenate([known, new]) if len(new) else known
+        order = np.argsort(labels)
+        here = np.unique(y)
+        where = order[np.searchsorted(labels[order], here)]
+        dataset = self._form.dataset(
+            self._form.read(x), np.searchsorted(here, y), [f"{i}:{labels[i]}" for i in where], self.flip
+        )
+        if not self.tasks_:
+            self.learner_ = Learner.first(config, dataset)
+        elif len(new):
+            self.learner_ = self._as_before(config).learn(dataset, config=config, known="add")
+        else:
+            self.learner_ = self._as_before(config).rehearse(dataset, config=config)
+        if len(new):
+            self.tasks_ = [*self.tasks_, new]
+        self.classes_ = labels[order]
+
+    def _as_before(self, config: Config) -> Learner:
+        """The learner, where nothing has changed that a network cannot change."""
+        before = self.learner_.config
+        for name, old, now in [
+            ("method", before.method, config.method),
+            ("backbone", before.backbone, config.backbone or before.backbone),
+        ]:
+            if old != now:
+                raise Refused(f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew")
+        return self.learner_
+
+    def _config(self) -> Config:
+        spec = specs.find(self.method)
+        own = self.get_params(deep=False)
+        for name in ("method", "readout", "flip", "random_state", "settings"):
+            del own[name]
+        others = self.settings or {}
+        for name in others:
+            if name in own or name in ELSEWHERE:
+                raise Refused(f"settings cannot hold {name!r}" + (", a parameter" if name in own else ""))
+            if name not in names(spec):
+                raise unknown("setting", name, set(names(spec)) - ELSEWHERE)
+        flat = {name: plain(value) for name, value in {**own, **others}.items() if value is not None}
+        if {"base", "increment", "task_sizes"} & others.keys() and self.tasks == 1:
+            del flat["tasks"]
+        return configuration.make(**nested(flat, spec), method=self.method, data="X", seed=self._seed)
+
+    # --- answering ---
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label of each row."""
+        scores = self._scores(X)
+        return self.classes_[scores.argmax(1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The softmax of the read-out's scores, (n, K); columns as in `classes_`."""
+        scores = self._scores(X)
+        raised = np.exp(scores - scores.max(1, keepdims=True))
+        return raised / raised.sum(1, keepdims=True)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The read-out's scores, (n, K); of two classes the second's less the first's, (n,)."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def _scores(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "learner_")
+        x, _ = self._validated(X, None, reset=False)
+        with in_a_sentence():
+            found = self.learner_.readouts(self._form.read(x))
+            wanted = self.readout or self.learner_.method.spec.headline
+            if wanted not in found:
+                raise unknown("read-out", wanted, found)
+        return found[wanted].numpy().astype(np.float64)[:, np.argsort(np.concatenate(self.tasks_))]
+
+    # --- scikit-learn ---
+
+    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
+        """X as float32, or uint8 where it is; y in one dimension."""
+        how: dict[str, Any] = {"dtype": [np.float32, np.uint8], "allow_nd": True, "reset": reset}
+        if y is None:
+            return validate(self, X, **how), np.zeros(0)
+        x, y = validate(self, X, y, **how)
+        check_classification_targets(y)
+        return x, y
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.three_d_array = True
+        return tags
+
+
+def validate(estimator: BaseEstimator, *arrays: Any, **how: Any) -> Any:
+    try:
+        from sklearn.utils.validation import validate_data
+    except ImportError:  # scikit-learn before 1.6
+        return estimator._validate_data(*arrays, **how)
+    return validate_data(estimator, *arrays, **how)
+
+
+@contextmanager
+def in_a_sentence() -> Iterator[None]:
+    """Our refusals as the errors that scikit-learn's users expect, with parameters in place of flags."""
+    try:
+        yield
+    except Refused as error:
+        text = re.sub(r"--([a-z0-9-]+)", lambda flag: flag[1].replace("-", "_"), str(error))
+        raise (RuntimeError if isinstance(error, Failed) else ValueError)(text) from error
+
+
+def plain(value: Any) -> Any:
+    """numpy's numbers, which a grid of parameters may hold, as Python's."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def shown(labels: np.ndarray) -> str:
+    return ", ".join(repr(plain(label)) for label in labels)

@@ -25,7 +25,7 @@ from .data.arrays import Form
 from .data.scenario import task_sizes
 from .errors import Failed, Refused, unknown
 from .flags import names, nested
-from .learner import Learner
+from .learner import AT_ONCE, Learner
 from .methods import specs
 
 USUAL = Config(method="icarl")
@@ -34,6 +34,8 @@ ELSEWHERE = frozenset(Config.model_fields) & {
     "long_tail", "long_tail_order", "holdout", "order", "order_seed", "data_cache", "checkpoint_every", "seed",
 }  # fmt: skip
 """Settings of a run that an array answers, or a parameter of another name."""
+
+KEPT: dict[str, Any] = {"dtype": [np.float32, np.uint8], "allow_nd": True}  # X as float32, or uint8 where it is
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):
@@ -129,7 +131,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the labels of y in `tasks` tasks; what was learnt before is forgotten."""
-        x, y = self._validated(X, y, reset=True)
+        x, y = self._validated(X, y)
         with in_a_sentence():
             self._begin(x)
             config, labels = self._config(), np.unique(y)
@@ -174,7 +176,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         here = np.unique(y)
         where = order[np.searchsorted(labels[order], here)]
         dataset = self._form.dataset(
-            self._form.read(x), np.searchsorted(here, y), [f"{i}:{labels[i]}" for i in where], self.flip
+            self._form.read(x), np.searchsorted(here, y), [str(labels[i]) for i in where], self.flip
         )
         if not self.tasks_:
             self.learner_ = Learner.first(config, dataset)
@@ -233,22 +235,24 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "learner_")
-        x, _ = self._validated(X, None, reset=False)
+        x = validate(self, X, **KEPT, reset=False)
         with in_a_sentence():
-            found = self.learner_.readouts(self._form.read(x))
+            found = self.learner_.readouts(self._whole_blocks(self._form.read(x)))
             wanted = self.readout or self.learner_.method.spec.headline
             if wanted not in found:
                 raise unknown("read-out", wanted, found)
-        return found[wanted].numpy().astype(np.float64)[:, np.argsort(np.concatenate(self.tasks_))]
+        scores = found[wanted].numpy().astype(np.float64)
+        return scores[: len(x), np.argsort(np.concatenate(self.tasks_))]
+
+    def _whole_blocks(self, x: np.ndarray) -> np.ndarray:
+        """Vectors filled up to what is answered at once: a row's last digits then do not hang on the rows beside it."""
+        missing = -len(x) % AT_ONCE if self._form.vectors else 0
+        return np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
 
     # --- scikit-learn ---
 
-    def _validated(self, X: Any, y: Any, reset: bool) -> tuple[np.ndarray, np.ndarray]:
-        """X as float32, or uint8 where it is; y in one dimension."""
-        how: dict[str, Any] = {"dtype": [np.float32, np.uint8], "allow_nd": True, "reset": reset}
-        if y is None:
-            return validate(self, X, **how), np.zeros(0)
-        x, y = validate(self, X, y, **how)
+    def _validated(self, X: Any, y: Any, reset: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        x, y = validate(self, X, y, **KEPT, reset=reset)
         check_classification_targets(y)
         return x, y
 

@@ -17,12 +17,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .config import Config
+from .config import Config, Options
 from .coordination import JIOC
 from .data import catalogue
 from .data.augment import Augmentation
 from .data.dataset import Dataset
-from .data.loader import Images
+from .data.loader import Images, TaskData
 from .data.scenario import Scenario
 from .errors import Refused
 from .memory import Memory
@@ -30,6 +30,7 @@ from .methods import specs
 from .methods.base import Method
 from .nets.incremental import build
 from .resolve import resolve
+from .types import Task
 
 if TYPE_CHECKING:
     from .runner import Callback, Run
@@ -108,19 +109,55 @@ class Learner:
         images train beside the exemplars, and are kept after them while the class has room. `reseed`: begin the
         generators afresh from the settings' seeds.
         """
+        return _taught(self._run(dataset, known, config, reseed, callback, stop), self.counts)
+
+    def rehearse(
+        self,
+        dataset: Dataset,
+        *,
+        config: Config | None = None,
+        callback: "Callback | None" = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> "Learner":
+        """The learner after plain replay of new images of classes that it knows, and of its exemplars.
+
+        The images are kept after the exemplars while their class has room.
+        """
+        run = self._run(dataset, "rehearse", config, False, callback, stop)
+        replay = specs.load("replay")(
+            net=run.method.net,
+            memory=run.method.memory,
+            options=Options(),
+            coordination=None,
+            generator=run.method.generator,
+        )
+        task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), sum(map(len, self.exemplars or [])))
+        data = TaskData([], run.config.batch_size, run.features, run.generators["order"])
+        run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
+        run.method.remember(task, data)
+        run.method.keep_teacher()
+        return Learner.of(run, self.counts)
+
+    def _run(
+        self,
+        dataset: Dataset,
+        known: str,
+        config: Config | None,
+        reseed: bool,
+        callback: "Callback | None",
+        stop: Callable[[], bool] | None,
+    ) -> "Run":
+        """A run that begins where this learner is, the images of known classes among its exemplars."""
         from .runner import Run
 
         if self.exemplars is None:
             raise Refused("this model was saved without its exemplars, so learning cannot continue")
         joined, scenario = self._joined(dataset, known)
-        config = resolve(
-            config or self.config,
-            catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1]),
-        )
-        run = Run(config, joined, None, callback, stop, scenario)
+        entry = catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1])
+        run = Run(resolve(config or self.config, entry), joined, None, callback, stop, scenario)
         run.take_up(self, reseed)
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
-        return _taught(run, self.counts)
+        return run
 
     def _joined(self, dataset: Dataset, known: str) -> tuple[Dataset, Scenario]:
         """Exemplars and new images as one data set, and the tasks so far with the new one."""
@@ -131,10 +168,10 @@ class Learner:
         again = [name for name in dataset.classes if name in set(self.classes)]
         if again and known == "refuse":
             raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
-        if again and self.method.spec.memory == "none":
+        if again and known == "add" and self.method.spec.memory == "none":
             raise Refused(f"{self.method.spec.name} keeps no exemplars, so new images of old classes have no place")
         new = [label for label, name in enumerate(dataset.classes) if name not in set(self.classes)]
-        if not new:
+        if not new and known != "rehearse":
             raise Refused(f"there is no new class among {', '.join(map(repr, dataset.classes))}")
 
         label = {name: c for c, name in enumerate(dataset.classes)}
@@ -144,7 +181,7 @@ class Learner:
         for c in range(len(old)):
             train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c]])
         classes = [*self.classes, *(dataset.classes[c] for c in new)]
-        scenario = Scenario(classes, (*self.sizes, len(new)), train, rows(dataset.test_y, [*old, *new]), False)
+        scenario = Scenario(classes, (*self.sizes, *([len(new)] if new else [])), train, rows(dataset.test_y, [*old, *new]), False)
         refuse_empty(scenario, len(old))
         joined = replace(
             dataset,

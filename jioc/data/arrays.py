@@ -10,7 +10,6 @@ import numpy as np
 
 from ..errors import Refused
 from .augment import Augment
-from .catalogue import Entry, in_memory
 from .dataset import Dataset
 
 MOST_CHANNELS = 4
@@ -38,12 +37,6 @@ class Form:
     @property
     def vectors(self) -> bool:
         return len(self.row) == 1
-
-    def entry(self, classes: int) -> Entry:
-        """What a data set's entry says, for arrays."""
-        if self.vectors:
-            return Entry("X", "vectors", classes, 1, "mlp", None, "", 1)
-        return replace(in_memory("X", classes, self.side), tasks=1)
 
     @property
     def side(self) -> int:

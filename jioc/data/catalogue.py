@@ -111,7 +111,9 @@ def _own(place: Path, image_size: int | None) -> Entry:
 
 
 def in_memory(name: str, classes: int, size: int) -> Entry:
-    """Images that somebody brings along."""
+    """Images that somebody brings along; those of a pixel are vectors."""
+    if size == 1:
+        return Entry(name, "vectors", classes, usual_tasks(classes), "mlp", None, "", size)
     backbone, stem = network_for(size)
     return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem)
 

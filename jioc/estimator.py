@@ -11,6 +11,7 @@ A front door: learning and answering is `learner.Learner`'s, settings are `confi
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -22,15 +23,18 @@ from sklearn.utils.validation import check_is_fitted
 from . import config as configuration
 from .config import Config
 from .data.arrays import Form
+from .data.catalogue import in_memory
+from .data.dataset import with_statistics
 from .data.scenario import task_sizes
 from .errors import Failed, Refused, unknown
 from .flags import names, nested
 from .learner import AT_ONCE, Learner
 from .methods import specs
+from .resolve import resolve
 
 USUAL = Config(method="icarl")
 ELSEWHERE = frozenset(Config.model_fields) & {
-    "method", "data", "data_dir", "image_size", "canvas", "colour", "mean", "std", "on_bad", "test_share", "split_seed",
+    "method", "data", "data_dir", "image_size", "canvas", "colour", "on_bad", "test_share", "split_seed",
     "long_tail", "long_tail_order", "holdout", "order", "order_seed", "data_cache", "checkpoint_every", "seed",
 }  # fmt: skip
 """Settings of a run that an array answers, or a parameter of another name."""
@@ -133,13 +137,13 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Learn the labels of y in `tasks` tasks; what was learnt before is forgotten."""
         x, y = self._validated(X, y)
         with in_a_sentence():
-            self._begin(x)
-            config, labels = self._config(), np.unique(y)
-            sizes = task_sizes(len(labels), 1, config)
-            for part in np.split(labels, np.cumsum(sizes)[:-1]):
+            learnt, labels = self._nothing(x), np.unique(y)
+            config = self._config(learnt)
+            learnt.refuse_early(config, len(labels))
+            for part in np.split(labels, np.cumsum(task_sizes(len(labels), 1, config))[:-1]):
                 rows = np.isin(y, part)
-                self._learn(x[rows], y[rows], config)
-        return self
+                learnt = learnt.more(x[rows], y[rows], config, self.flip)
+        return self._keep(learnt)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Learn on. Labels not seen before become a task.
@@ -147,59 +151,26 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         Images of labels that were seen train beside the exemplars. Without any new label the network is trained on
         them and the exemplars by plain replay. `classes` is optional: where given, y may hold no other label.
         """
-        first = not hasattr(self, "learner_")
+        first = not hasattr(self, "_learnt")
         x, y = self._validated(X, y, reset=first)
         if classes is not None and not np.isin(y, classes).all():
             raise ValueError(f"y holds labels that are not among classes: {shown(np.setdiff1d(y, classes))}")
         with in_a_sentence():
-            if first:
-                self._begin(x)
-            self._learn(x, y, self._config())
+            learnt = self._nothing(x) if first else self._learnt
+            learnt = learnt.more(x, y, self._config(learnt), self.flip)
+        return self._keep(learnt)
+
+    def _nothing(self, x: np.ndarray) -> "Learnt":
+        state = self.random_state
+        given = isinstance(state, (int, np.integer))
+        return Learnt(Form.of(x), int(state if given else check_random_state(state).randint(2**31)))
+
+    def _keep(self, learnt: "Learnt") -> Self:
+        self._learnt = learnt
+        self.learner_, self.tasks_, self.classes_ = learnt.learner, list(learnt.tasks), np.sort(learnt.labels)
         return self
 
-    def _begin(self, x: np.ndarray) -> None:
-        for name in ("learner_", "classes_"):
-            vars(self).pop(name, None)
-        self._form = Form.of(x)
-        drawn = isinstance(self.random_state, (int, np.integer))
-        self._seed = int(self.random_state if drawn else check_random_state(self.random_state).randint(2**31))
-        self.tasks_: list[np.ndarray] = []
-
-    def _learn(self, x: np.ndarray, y: np.ndarray, config: Config) -> None:
-        """One task, or further images of labels that are known."""
-        known = np.concatenate(self.tasks_) if self.tasks_ else y[:0]
-        if self.tasks_ and (known.dtype.kind in "OUS") != (y.dtype.kind in "OUS"):
-            raise Refused(f"labels are {known.dtype} so far and cannot be {y.dtype} too")
-        new = np.setdiff1d(y, known)
-        labels = np.concatenate([known, new]) if len(new) else known
-        order = np.argsort(labels)
-        here = np.unique(y)
-        where = order[np.searchsorted(labels[order], here)]
-        dataset = self._form.dataset(
-            self._form.read(x), np.searchsorted(here, y), [str(labels[i]) for i in where], self.flip
-        )
-        if not self.tasks_:
-            self.learner_ = Learner.first(config, dataset)
-        elif len(new):
-            self.learner_ = self._as_before(config).learn(dataset, config=config, known="add")
-        else:
-            self.learner_ = self._as_before(config).rehearse(dataset, config=config)
-        if len(new):
-            self.tasks_ = [*self.tasks_, new]
-        self.classes_ = labels[order]
-
-    def _as_before(self, config: Config) -> Learner:
-        """The learner, where nothing has changed that a network cannot change."""
-        before = self.learner_.config
-        for name, old, now in [
-            ("method", before.method, config.method),
-            ("backbone", before.backbone, config.backbone or before.backbone),
-        ]:
-            if old != now:
-                raise Refused(f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew")
-        return self.learner_
-
-    def _config(self) -> Config:
+    def _config(self, learnt: "Learnt") -> Config:
         spec = specs.find(self.method)
         own = self.get_params(deep=False)
         for name in ("method", "readout", "flip", "random_state", "settings"):
@@ -207,13 +178,15 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         others = self.settings or {}
         for name in others:
             if name in own or name in ELSEWHERE:
-                raise Refused(f"settings cannot hold {name!r}" + (", a parameter" if name in own else ""))
+                raise Refused(f"settings cannot hold {name!r}" + (": it is a parameter" if name in own else ""))
             if name not in names(spec):
-                raise unknown("setting", name, set(names(spec)) - ELSEWHERE)
-        flat = {name: plain(value) for name, value in {**own, **others}.items() if value is not None}
+                raise unknown("setting", name, set(names(spec)) - ELSEWHERE - own.keys())
         if {"base", "increment", "task_sizes"} & others.keys() and self.tasks == 1:
-            del flat["tasks"]
-        return configuration.make(**nested(flat, spec), method=self.method, data="X", seed=self._seed)
+            del own["tasks"]
+        if self.augment == "autoaugment" and not learnt.form.whole:
+            raise Refused("autoaugment is for images of uint8")
+        flat = {name: plain(value) for name, value in {**own, **others}.items() if value is not None}
+        return configuration.make(**nested(flat, spec), method=self.method, data="X", seed=learnt.seed)
 
     # --- answering ---
 
@@ -237,17 +210,17 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "learner_")
         x = validate(self, X, **KEPT, reset=False)
         with in_a_sentence():
-            found = self.learner_.readouts(self._whole_blocks(self._form.read(x)))
+            found = self.learner_.readouts(self._whole_blocks(self._learnt.form.read(x)))
             wanted = self.readout or self.learner_.method.spec.headline
             if wanted not in found:
                 raise unknown("read-out", wanted, found)
         scores = found[wanted].numpy().astype(np.float64)
-        return scores[: len(x), np.argsort(np.concatenate(self.tasks_))]
+        return scores[: len(x), np.argsort(self._learnt.labels)]
 
     def _whole_blocks(self, x: np.ndarray) -> np.ndarray:
         """Vectors filled up to what is answered at once: a row's last digits then do not hang on the rows beside it."""
-        missing = -len(x) % AT_ONCE if self._form.vectors else 0
-        return np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
+        missing = -len(x) % AT_ONCE if self._learnt.form.vectors else 0
+        return np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)]) if missing else x
 
     # --- scikit-learn ---
 
@@ -260,6 +233,55 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.three_d_array = True
         return tags
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What the calls so far amount to."""
+
+    form: Form
+    seed: int
+    tasks: tuple[np.ndarray, ...] = ()  # the labels of each
+    learner: Any = None  # a Learner once there is a task
+
+    @property
+    def labels(self) -> np.ndarray:
+        """In the order of learning."""
+        return np.concatenate(self.tasks)
+
+    def more(self, x: np.ndarray, y: np.ndarray, config: Config, flip: bool) -> "Learnt":
+        """One task, or further images of labels that are known; this one stays as it is."""
+        known = self.labels if self.tasks else y[:0]
+        if kind(known) != kind(y):
+            raise Refused(f"the labels so far are {kind(known)}, so y cannot hold {kind(y)}")
+        self._refuse_change(config)
+        new, here = np.setdiff1d(y, known), np.unique(y)
+        names = [self.learner.classes[np.flatnonzero(known == c)[0]] if c in known else str(c) for c in here]
+        dataset = with_statistics(self.form.dataset(self.form.read(x), np.searchsorted(here, y), names, flip), config)
+        if self.learner is None:
+            learner = Learner.first(config, dataset)
+        elif len(new):
+            learner = self.learner.learn(dataset, config=config, known="add")
+        else:
+            learner = self.learner.rehearse(dataset, config=config)
+        return replace(self, learner=learner, tasks=(*self.tasks, new) if len(new) else self.tasks)
+
+    def refuse_early(self, config: Config, classes: int) -> None:
+        """What the last of several tasks would refuse is refused before the first."""
+        resolve(config, in_memory("X", classes, self.form.side))
+
+    def _refuse_change(self, config: Config) -> None:
+        """A network's method and backbone stay."""
+        before = config if self.learner is None else self.learner.config
+        for name in ("method", "backbone"):
+            old, now = getattr(before, name), getattr(config, name)
+            if now not in (None, old):
+                raise Refused(f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew")
+
+
+def kind(labels: np.ndarray) -> str:
+    """Kinds of labels that cannot be told apart, or ordered, beside each other."""
+    return {"O": "text", "U": "text", "S": "text", "b": "truth values"}.get(labels.dtype.kind, "numbers")
 
 
 def validate(estimator: BaseEstimator, *arrays: Any, **how: Any) -> Any:

@@ -10,14 +10,14 @@ here give the same weights, bit for bit on a CPU.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .config import Config, Options
+from .config import Config, Options, make, plain
 from .coordination import JIOC
 from .data import catalogue
 from .data.augment import Augmentation
@@ -181,7 +181,9 @@ class Learner:
         for c in range(len(old)):
             train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c]])
         classes = [*self.classes, *(dataset.classes[c] for c in new)]
-        scenario = Scenario(classes, (*self.sizes, *([len(new)] if new else [])), train, rows(dataset.test_y, [*old, *new]), False)
+        scenario = Scenario(
+            classes, (*self.sizes, *([len(new)] if new else [])), train, rows(dataset.test_y, [*old, *new]), False
+        )
         refuse_empty(scenario, len(old))
         joined = replace(
             dataset,
@@ -225,6 +227,34 @@ class Learner:
             for name, scores in self.method.readouts(images.plain(part)).items():
                 found.setdefault(name, []).append(scores.float().cpu())
         return {name: torch.cat(parts) for name, parts in found.items()}
+
+    # --- pickling ---
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plain values, arrays and tensors on the CPU; the device is chosen anew by whoever unpickles."""
+        kept = {
+            field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("method", "device")
+        }
+        return unpickled, (kept | {"config": plain(self.config)}, on_cpu(self.method.state()))
+
+
+def unpickled(kept: dict[str, Any], state: dict[str, Any]) -> Learner:
+    from .runner import pick_device
+
+    config = make(**kept["config"])
+    device = pick_device(config.device if torch.cuda.is_available() else "cpu")
+    method = make_method(config, kept["look"].shape[0], torch.Generator(), device)
+    method.load_state(state, device)
+    return Learner(**(kept | {"config": config}), method=method, device=device)
+
+
+def on_cpu(value: Any) -> Any:
+    """The same tree with its tensors on the CPU."""
+    if isinstance(value, dict):
+        return {name: on_cpu(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [on_cpu(part) for part in value]
+    return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
 def _taught(run: "Run", earlier: list[int] | None = None) -> Learner:

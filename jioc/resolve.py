@@ -31,14 +31,14 @@ def resolve(config: Config, entry: datasets.Entry | None = None) -> Config:
         coordination = coordination.model_copy(update={"host_kd": spec.host_kd})
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
+    sizes = {"image_size": size, "canvas": config.canvas or datasets.usual_canvas(size)}
     return config.model_copy(
         update={
             "options": options.model_dump(),
             "coordination": coordination,
             "backbone": backbone,
             "stem": config.stem or entry.stem,
-            "image_size": size,
-            "canvas": config.canvas or datasets.usual_canvas(size),
+            **({} if entry.module == "vectors" else sizes),
             "later": later,
             "first": _schedule(config.first, _scaled(spec.first, *ratios)),
             "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),

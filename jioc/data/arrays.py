@@ -32,7 +32,10 @@ class Form:
                 f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or (n, c, h, w) "
                 f"of at most {MOST_CHANNELS} channels"
             )
-        return cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
+        form = cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
+        if x.ndim > 2 and not 4 <= form.side <= 1024:
+            raise Refused(f"X holds images whose shorter side is {form.side}; from 4 to 1024 pixels can be learnt")
+        return form
 
     @property
     def vectors(self) -> bool:
@@ -40,7 +43,9 @@ class Form:
 
     @property
     def side(self) -> int:
-        """The shorter one of an image."""
+        """The shorter one of an image; 1 for vectors."""
+        if self.vectors:
+            return 1
         return min(n for a, n in enumerate(self.row, 1) if a != self.axis)
 
     def read(self, x: np.ndarray) -> np.ndarray:
@@ -53,7 +58,8 @@ class Form:
             x = x.astype(np.float32, copy=False)
         if self.vectors:
             return x[:, :, None, None]
-        return x[:, None] if self.axis is None else np.moveaxis(x, self.axis, 1)
+        images = x[:, None] if self.axis is None else np.moveaxis(x, self.axis, 1)
+        return images.copy()  # laid out alike however they came, or rounding would differ
 
     def dataset(self, x: np.ndarray, y: np.ndarray, classes: list[str], flip: bool) -> Dataset:
         """Images as read, to be learnt; `y`: positions in `classes`."""

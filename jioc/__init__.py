@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "run": "runner",
+    "load": "model",
     "Config": "config",
     "JIOC": "coordination",
     "Method": "methods.base",
@@ -16,7 +17,7 @@ _HOME = {
     "register": "methods.specs",
 }
 
-__all__ = ["JIOC", "Config", "Method", "Spec", "__version__", "losses", "register", "run"]
+__all__ = ["JIOC", "Config", "Method", "Spec", "__version__", "load", "losses", "register", "run"]
 
 
 def __getattr__(name: str) -> object:

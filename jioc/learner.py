@@ -20,7 +20,6 @@ from torch import Tensor
 from .config import Config
 from .coordination import JIOC
 from .data import catalogue
-from .data.augment import Augmentation
 from .data.dataset import Dataset
 from .data.loader import Images
 from .data.scenario import Scenario
@@ -45,7 +44,7 @@ class Look:
     size: int | None  # of the centred square that the network sees; None: the whole image
     mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
     std: tuple[float, ...]
-    augment: Augmentation  # the usual one, a dataclass
+    augment: Any  # the usual Augmentation, a dataclass; None: not known
 
     @classmethod
     def of(cls, dataset: Dataset) -> "Look":
@@ -111,7 +110,10 @@ class Learner:
         from .runner import Run
 
         if self.exemplars is None:
-            raise Refused("this model was saved without its exemplars, so learning cannot continue")
+            raise Refused(
+                "this model came without its exemplars, so learning cannot continue; "
+                "where they were saved, jioc.load(..., to_learn=True) brings them"
+            )
         joined, scenario = self._joined(dataset, known)
         config = resolve(
             config or self.config,
@@ -162,7 +164,7 @@ class Learner:
         """A run between two tasks. `earlier`: counts of the classes that were learnt before the run."""
         sizes = run.scenario.sizes[: run.done]
         n, before = sum(sizes), earlier or []
-        pixels = run.dataset.train_x
+        pixels, held = run.dataset.train_x, run.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
         return cls(
             config=run.config,
             look=Look.of(run.dataset),
@@ -170,11 +172,16 @@ class Learner:
             sizes=sizes,
             method=run.method,
             device=run.device,
-            exemplars=[pixels[index.numpy()] for index in run.method.memory.classes] if exemplars else None,
+            exemplars=[pixels[index.numpy()] for index in held] if exemplars else None,
             generators={name: (g.device.type, g.get_state()) for name, g in run.generators.items()},
             counts=[*before, *run.scenario.counts[len(before) : n]],
             row=run.rows[-1] if run.rows else None,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .model import pickled, revived  # it makes learners
+
+        return revived, pickled(self)
 
     # --- answering ---
 

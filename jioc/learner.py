@@ -21,9 +21,10 @@ from .config import Config
 from .coordination import JIOC
 from .data import catalogue
 from .data.dataset import Dataset
+from .data.given import Given, pixels_of
 from .data.loader import Images
 from .data.scenario import Scenario
-from .errors import Refused
+from .errors import Refused, unknown
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
@@ -195,6 +196,21 @@ class Learner:
             for name, scores in self.method.readouts(images.plain(part)).items():
                 found.setdefault(name, []).append(scores.float().cpu())
         return {name: torch.cat(parts) for name, parts in found.items()}
+
+    def predict(self, images: Given, readout: str | None = None) -> list[str]:
+        """The class of each image, see `data.given`; by the method's headline unless another read-out is named."""
+        pixels = pixels_of(images, self.look.shape)
+        if not len(pixels):
+            return []
+        return [self.classes[c] for c in self.confidence(pixels, readout).argmax(1).tolist()]
+
+    def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
+        """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
+        found = self.readouts(pixels)
+        name = readout or self.method.spec.headline
+        if name not in found:
+            raise unknown("read-out", name, found)
+        return (1 + found[name] / 2).clamp(min=-1) if name == "nme" else found[name].softmax(1)
 
 
 def _taught(run: "Run", earlier: list[int] | None = None) -> Learner:

@@ -40,6 +40,7 @@ from .learner import Learner, Look, make_method
 from .methods.base import Method
 from .nets.incremental import build
 from .resolve import resolve
+from .store import model_folder
 
 FORMAT = 2
 WEIGHTS, EXEMPLARS = "model.safetensors", "exemplars.safetensors"
@@ -282,8 +283,7 @@ def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", meth
     from .runner import pick_device
 
     where = pick_device(device)
-    folder = Path(place)
-    folder = folder.parent if folder.name == "model.json" else folder
+    folder = model_folder(Path(place))
     for last in (False, False, True):
         about = read_about(folder)
         if to_learn and EXEMPLARS not in about.files:

@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "run": "runner",
+    "load": "model",
     "Config": "config",
     "IncrementalClassifier": "estimator",
     "JIOC": "coordination",
@@ -17,7 +18,18 @@ _HOME = {
     "register": "methods.specs",
 }
 
-__all__ = ["JIOC", "Config", "IncrementalClassifier", "Method", "Spec", "__version__", "losses", "register", "run"]
+__all__ = [
+    "JIOC",
+    "Config",
+    "IncrementalClassifier",
+    "Method",
+    "Spec",
+    "__version__",
+    "load",
+    "losses",
+    "register",
+    "run",
+]
 
 
 def __getattr__(name: str) -> object:

@@ -5,7 +5,7 @@ argparse only splits the words; pydantic checks the values, so that a flag, a li
 """
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NoReturn, get_args, get_origin
@@ -50,16 +50,16 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def add_config(parser: Parser, spec: Spec) -> None:
-    """Every field of the configuration, with the defaults of that method."""
-    usual = resolve(Config(method=spec.name))
+def add_config(parser: Parser, spec: Spec, usual: Config | None = None, skip: Collection[str] = ()) -> None:
+    """Every field of the configuration but those to skip, with the usual values, else the method's defaults."""
+    given, usual = usual, usual or resolve(Config(method=spec.name))
     parser.usage = "jioc run METHOD [options]"
     group: Any = parser
     for name, field in Config.model_fields.items():
         if name in GROUPS:
             title = f"of {spec.title} alone" if name == "options" else GROUPS[name]
             group = parser.add_argument_group(title, _stages(usual, spec) if name == "later" else None)
-        if name == "method":
+        if name == "method" or name in skip:
             continue
         if name in PREFIX:
             if name == "second" and spec.second is None:
@@ -74,7 +74,8 @@ def add_config(parser: Parser, spec: Spec) -> None:
             for part, info in spec.options.model_fields.items():
                 _add(group, part, info, usual.options[part])
         else:
-            _add(group, name, field, getattr(usual, name) if name in ("backbone", "stem") else field.default)
+            of_usual = given is not None or name in ("backbone", "stem")
+            _add(group, name, field, getattr(usual, name) if of_usual else field.default)
 
 
 def _stages(usual: Config, spec: Spec) -> str:

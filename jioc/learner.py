@@ -10,21 +10,21 @@ here give the same weights, bit for bit on a CPU.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .config import Config, Options, make, plain
+from .config import Config, Options
 from .coordination import JIOC
 from .data import catalogue
-from .data.augment import Augmentation
 from .data.dataset import Dataset
+from .data.given import Given, pixels_of
 from .data.loader import Images, TaskData
 from .data.scenario import Scenario
-from .errors import Refused
+from .errors import Refused, unknown
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
@@ -46,12 +46,14 @@ class Look:
     size: int | None  # of the centred square that the network sees; None: the whole image
     mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
     std: tuple[float, ...]
-    augment: Augmentation  # the usual one, a dataclass
+    augment: Any  # the usual Augmentation, a dataclass; None: not known
+    whole: bool = True  # whether pixels are levels of uint8; otherwise floats of any scale
 
     @classmethod
     def of(cls, dataset: Dataset) -> "Look":
         c, h, w = dataset.train_x.shape[1:]
-        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment)
+        whole = dataset.train_x.dtype == np.uint8
+        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment, whole)
 
     def seen(self, pixels: np.ndarray, device: torch.device) -> Images:
         """Images as the test set of a run is seen."""
@@ -151,7 +153,10 @@ class Learner:
         from .runner import Run
 
         if self.exemplars is None:
-            raise Refused("this model was saved without its exemplars, so learning cannot continue")
+            raise Refused(
+                "this model came without its exemplars, so learning cannot continue; "
+                "where they were saved, jioc.load(..., to_learn=True) brings them"
+            )
         joined, scenario = self._joined(dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1])
         run = Run(resolve(config or self.config, entry), joined, None, callback, stop, scenario)
@@ -201,7 +206,7 @@ class Learner:
         """A run between two tasks. `earlier`: counts of the classes that were learnt before the run."""
         sizes = run.scenario.sizes[: run.done]
         n, before = sum(sizes), earlier or []
-        pixels = run.dataset.train_x
+        pixels, held = run.dataset.train_x, run.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
         return cls(
             config=run.config,
             look=Look.of(run.dataset),
@@ -209,11 +214,16 @@ class Learner:
             sizes=sizes,
             method=run.method,
             device=run.device,
-            exemplars=[pixels[index.numpy()] for index in run.method.memory.classes] if exemplars else None,
+            exemplars=[pixels[index.numpy()] for index in held] if exemplars else None,
             generators={name: (g.device.type, g.get_state()) for name, g in run.generators.items()},
             counts=[*before, *run.scenario.counts[len(before) : n]],
             row=run.rows[-1] if run.rows else None,
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from .model import pickled, revived  # it makes learners
+
+        return revived, pickled(self)
 
     # --- answering ---
 
@@ -228,33 +238,20 @@ class Learner:
                 found.setdefault(name, []).append(scores.float().cpu())
         return {name: torch.cat(parts) for name, parts in found.items()}
 
-    # --- pickling ---
+    def predict(self, images: Given, readout: str | None = None) -> list[str]:
+        """The class of each image, see `data.given`; by the method's headline unless another read-out is named."""
+        pixels = pixels_of(images, self.look.shape)
+        if not len(pixels):
+            return []
+        return [self.classes[c] for c in self.confidence(pixels, readout).argmax(1).tolist()]
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Plain values, arrays and tensors on the CPU; the device is chosen anew by whoever unpickles."""
-        kept = {
-            field.name: getattr(self, field.name) for field in fields(self) if field.name not in ("method", "device")
-        }
-        return unpickled, (kept | {"config": plain(self.config)}, on_cpu(self.method.state()))
-
-
-def unpickled(kept: dict[str, Any], state: dict[str, Any]) -> Learner:
-    from .runner import pick_device
-
-    config = make(**kept["config"])
-    device = pick_device(config.device if torch.cuda.is_available() else "cpu")
-    method = make_method(config, kept["look"].shape[0], torch.Generator(), device)
-    method.load_state(state, device)
-    return Learner(**(kept | {"config": config}), method=method, device=device)
-
-
-def on_cpu(value: Any) -> Any:
-    """The same tree with its tensors on the CPU."""
-    if isinstance(value, dict):
-        return {name: on_cpu(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [on_cpu(part) for part in value]
-    return value.detach().cpu() if isinstance(value, Tensor) else value
+    def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
+        """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
+        found = self.readouts(pixels)
+        name = readout or self.method.spec.headline
+        if name not in found:
+            raise unknown("read-out", name, found)
+        return (1 + found[name] / 2).clamp(min=-1) if name == "nme" else found[name].softmax(1)
 
 
 def _taught(run: "Run", earlier: list[int] | None = None) -> Learner:

@@ -65,7 +65,7 @@ def run(
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
-    dataset = load(config, _until(stop, callback))
+    dataset = load(config, until(stop, callback))
     refuse_early(config, dataset)
     store = None if out is None else Store(Path(out), config, resume)
     try:
@@ -75,7 +75,7 @@ def run(
             store.close()
 
 
-def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
+def until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
     """The callback of work before there is anything to resume."""
 
     def tell(kind: str, what: dict[str, Any]) -> None:
@@ -271,7 +271,10 @@ class Run:
         self.method.load_state(learner.method.state(), self.device)
         for name, g in generators(self.config, self.device, self.earlier).items():
             kind, state = learner.generators[name]
-            self.generators[name].set_state(g.get_state() if reseed or kind != g.device.type else state)
+            try:
+                self.generators[name].set_state(g.get_state() if reseed or kind != g.device.type else state)
+            except (RuntimeError, TypeError):
+                raise Refused("the saved random numbers are damaged; --seed begins with others") from None
 
     # --- what a resumed run needs ---
 
@@ -320,7 +323,8 @@ class Run:
     def _keep(self, result: Result) -> None:
         if self.store is None:
             return
-        model.save(self.store.folder, self.method.net, self.method.means, self.scenario.classes, self.dataset)
+        kept = self.config.keep_exemplars and self.spec.memory != "all"
+        model.save(self.store.folder, Learner.of(self, exemplars=kept))
         self.store.result(result)  # last: where it is whole, so is the model
 
 

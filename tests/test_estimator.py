@@ -1,4 +1,4 @@
-"""`IncrementalClassifier`: scikit-learn's own checks, and that it is the run of the command line behind another door."""
+"""`IncrementalClassifier`: scikit-learn's own checks, and that it is a run behind another door."""
 
 import pickle
 import runpy

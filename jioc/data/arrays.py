@@ -11,8 +11,7 @@ import numpy as np
 from ..errors import Refused
 from .augment import Augment
 from .dataset import Dataset
-
-MOST_CHANNELS = 4
+from .given import channel_axis
 
 
 @dataclass(frozen=True)
@@ -25,12 +24,11 @@ class Form:
 
     @classmethod
     def of(cls, x: np.ndarray) -> "Form":
-        """Four axes: the last holds the channels where it has at most four values, else the second."""
-        axis = next((a for a in (3, 1) if x.shape[a] <= MOST_CHANNELS), None) if x.ndim == 4 else None
-        if x.ndim > 4 or (x.ndim == 4 and axis is None):
+        axis = channel_axis(x.shape)
+        if x.ndim > 3 and axis is None:
             raise Refused(
                 f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or (n, c, h, w) "
-                f"of at most {MOST_CHANNELS} channels"
+                "of 1 or 3 channels"
             )
         form = cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
         if x.ndim > 2 and not 4 <= form.side <= 1024:

@@ -176,6 +176,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         for name in ("method", "readout", "flip", "random_state", "settings"):
             del own[name]
         others = self.settings or {}
+        if not isinstance(others, dict):
+            raise Refused(f"settings is a dictionary, not {others!r}")
         for name in others:
             if name in own or name in ELSEWHERE:
                 raise Refused(f"settings cannot hold {name!r}" + (": it is a parameter" if name in own else ""))
@@ -254,10 +256,11 @@ class Learnt:
         known = self.labels if self.tasks else y[:0]
         if kind(known) != kind(y):
             raise Refused(f"the labels so far are {kind(known)}, so y cannot hold {kind(y)}")
-        self._refuse_change(config)
+        config = self._as_before(config)
         new, here = np.setdiff1d(y, known), np.unique(y)
-        names = [self.learner.classes[np.flatnonzero(known == c)[0]] if c in known else str(c) for c in here]
-        dataset = with_statistics(self.form.dataset(self.form.read(x), np.searchsorted(here, y), names, flip), config)
+        called = [self.learner.classes[np.flatnonzero(known == c)[0]] if c in known else str(c) for c in here]
+        images, labels = self.form.read(x), np.searchsorted(here, y)
+        dataset = with_statistics(self.form.dataset(images, labels, called, flip), config)
         if self.learner is None:
             learner = Learner.first(config, dataset)
         elif len(new):
@@ -270,13 +273,16 @@ class Learnt:
         """What the last of several tasks would refuse is refused before the first."""
         resolve(config, in_memory("X", classes, self.form.side))
 
-    def _refuse_change(self, config: Config) -> None:
-        """A network's method and backbone stay."""
-        before = config if self.learner is None else self.learner.config
-        for name in ("method", "backbone"):
-            old, now = getattr(before, name), getattr(config, name)
+    def _as_before(self, config: Config) -> Config:
+        """The method and the network of the first call stay."""
+        if self.learner is None:
+            return config
+        before = {name: getattr(self.learner.config, name) for name in ("method", "backbone", "stem")}
+        for name, old in before.items():
+            now = getattr(config, name)
             if now not in (None, old):
                 raise Refused(f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew")
+        return config.model_copy(update=before)
 
 
 def kind(labels: np.ndarray) -> str:
@@ -299,7 +305,7 @@ def in_a_sentence() -> Iterator[None]:
         yield
     except Refused as error:
         text = re.sub(r"--([a-z0-9-]+)", lambda flag: flag[1].replace("-", "_"), str(error))
-        raise (RuntimeError if isinstance(error, Failed) else ValueError)(text) from error
+        raise (RuntimeError if isinstance(error, Failed) else ValueError)(text) from None
 
 
 def plain(value: Any) -> Any:

@@ -226,6 +226,7 @@ def test_labels_are_names() -> None:
         ({"settings": {"kd_temp": 1}}, "unknown setting 'kd_temp'; did you mean 'kd_temperature'"),
         ({"settings": {"kd_temperature": -1}}, "kd_temperature: -1 is refused"),
         ({"settings": {"lr": 0.1}}, "settings cannot hold 'lr'"),
+        ({"settings": [("select", "random")]}, "settings is a dictionary"),
         ({"random_state": -1}, "seed: -1 is refused"),
     ],
 )

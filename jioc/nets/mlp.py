@@ -24,9 +24,9 @@ class MLP(nn.Module):
     def forward(self, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
         x = x.flatten(1)
         maps = []
-        for i, (linear, bn) in enumerate(zip(self.linear, self.bn, strict=True), 1):
-            x = bn(linear(x))
-            if not (self.cosine and i == len(self.linear)):
+        for i in range(len(self.linear)):
+            x = self.bn[i](self.linear[i](x))
+            if not (self.cosine and i == len(self.linear) - 1):
                 x = F.relu(x)
             if keep_maps:
                 maps.append(x[:, :, None, None])

@@ -136,8 +136,7 @@ class Learner:
         task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), sum(map(len, self.exemplars or [])))
         data = TaskData([], run.config.batch_size, run.features, run.generators["order"])
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
-        run.method.remember(task, data)
-        run.method.keep_teacher()
+        run.method.rehearsed(task, data)
         return Learner.of(run, self.counts)
 
     def _run(

@@ -19,7 +19,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from jioc import IncrementalClassifier
 from jioc import config as settings
 from jioc.data.dataset import load
+from jioc.errors import Refused
 from jioc.methods.specs import SPECS
+from jioc.model import load as load_model
+from jioc.model import save
 from jioc.resolve import resolve
 from jioc.runner import Run
 
@@ -83,6 +86,15 @@ def test_unpickled_it_answers_and_learns_on_the_same(method: str) -> None:
     in_parts(twin, x, y, [4, 5])
     assert np.array_equal(classifier.decision_function(x), twin.decision_function(x))
     assert not hasattr(clone(twin), "classes_")
+
+
+def test_what_learnt_from_levels_can_be_saved_as_a_model(tmp_path: Path) -> None:
+    x, y = pictures()
+    classifier = in_parts(IncrementalClassifier(**QUICK), x, y, [0, 1], [2])
+    save(tmp_path, classifier.learner_)
+    assert load_model(tmp_path).predict(x) == [str(label) for label in classifier.predict(x)]
+    with pytest.raises(Refused, match="kept by pickling"):
+        save(tmp_path, IncrementalClassifier(**QUICK).fit(x / 255, y).learner_)
 
 
 def test_it_is_imported_when_asked_for() -> None:
@@ -162,7 +174,9 @@ def test_every_method_learns_vectors_and_rehearses(method: str) -> None:
     """Three tasks, further images in between and after; every read-out has a score for every label."""
     x, y = blobs()
     classifier = IncrementalClassifier(method, **QUICK | {"epochs": 10})
-    in_parts(classifier, x, y, [0, 1], [2, 3], [1, 2], [4, 5], [0, 5])
+    before = in_parts(classifier, x, y, [0, 1], [2, 3], [1, 2], [4, 5]).decision_function(x)
+    in_parts(classifier, x, y, [0, 5])
+    assert (classifier.decision_function(x) != before).all()
     scores = classifier.learner_.readouts(x.astype(np.float32)[:, :, None, None])
     assert all(s.shape == (90, 6) and s.isfinite().all() for s in scores.values())
     assert classifier.classes_.tolist() == list(range(6)) and len(classifier.tasks_) == 3

@@ -179,11 +179,6 @@ class Learner:
             row=run.rows[-1] if run.rows else None,
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from .model import pickled, revived  # it makes learners
-
-        return revived, pickled(self)
-
     # --- answering ---
 
     @torch.no_grad()

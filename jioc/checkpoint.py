@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load, save
+from safetensors.torch import save
 from torch import Tensor
 
 from .errors import Failed, Interrupted
@@ -52,23 +52,17 @@ def pack(state: State) -> bytes:
 
 def unpack(path: Path) -> State:
     with safe_open(path, framework="pt") as file:
-        return _filled(json.loads(file.metadata()["tree"]), file.get_tensor)
+        tree = json.loads(file.metadata()["tree"])
 
+        def fill(node: dict[str, Any]) -> Any:
+            ((kind, value),) = node.items()
+            if kind == "tensor":
+                return file.get_tensor(value)
+            if kind == "map":
+                return {k: fill(v) for k, v in value.items()}
+            return [fill(v) for v in value] if kind == "list" else value
 
-def unpacked(content: bytes) -> State:
-    """The same from memory."""
-    tensors = load(content)
-    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    return _filled(json.loads(header["__metadata__"]["tree"]), tensors.__getitem__)
-
-
-def _filled(node: dict[str, Any], tensor: Callable[[str], Tensor]) -> Any:
-    ((kind, value),) = node.items()
-    if kind == "tensor":
-        return tensor(value)
-    if kind == "map":
-        return {k: _filled(v, tensor) for k, v in value.items()}
-    return [_filled(v, tensor) for v in value] if kind == "list" else value
+        return fill(tree)
 
 
 class Journal:

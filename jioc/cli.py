@@ -222,9 +222,16 @@ def learn(words: list[str]) -> int:
     return main(words)
 
 
+def export(words: list[str]) -> int:
+    """a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]"""
+    from .export import main
+
+    return main(words)
+
+
 COMMANDS = {
-    "demo": demo, "run": run, "predict": predict, "learn": learn, "table": table_, "report": report, "list": list_,
-    "data": data,
+    "demo": demo, "run": run, "predict": predict, "learn": learn, "export": export, "table": table_,
+    "report": report, "list": list_, "data": data,
 }  # fmt: skip
 
 

@@ -137,6 +137,8 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def _refuse_known(source: Path, folder: Path) -> None:
     """Before a single image is decoded."""
+    if not folder.exists():
+        raise Refused(f"there is no folder {str(folder)!r}")
     catalogue.find(str(folder.absolute()), 8)
     known = set(map(str, _about(source)["classes"]))
     again = [name for name in listing.class_names(folder) if name in known]

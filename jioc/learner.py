@@ -10,14 +10,14 @@ here give the same weights, bit for bit on a CPU.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .config import Config, Options
+from .config import Config, Options, make, plain
 from .coordination import JIOC
 from .data import catalogue
 from .data.dataset import Dataset
@@ -219,11 +219,6 @@ class Learner:
             row=run.rows[-1] if run.rows else None,
         )
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        from .model import pickled, revived  # it makes learners
-
-        return revived, pickled(self)
-
     # --- answering ---
 
     @torch.no_grad()
@@ -251,6 +246,32 @@ class Learner:
         if name not in found:
             raise unknown("read-out", name, found)
         return (1 + found[name] / 2).clamp(min=-1) if name == "nme" else found[name].softmax(1)
+
+    # --- pickling ---
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plain values, arrays and tensors on the CPU; who unpickles without this device goes on on the CPU."""
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        kept |= {"config": plain(self.config), "method": on_cpu(self.method.state()), "device": str(self.device)}
+        return unpickled, (kept,)
+
+
+def unpickled(kept: dict[str, Any]) -> Learner:
+    config, wanted = make(**kept["config"]), torch.device(kept["device"])
+    here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
+    device = wanted if here else torch.device("cpu")
+    method = make_method(config, kept["look"].shape[0], torch.Generator(), device)
+    method.load_state(kept["method"], device)
+    return Learner(**kept | {"config": config, "method": method, "device": device})
+
+
+def on_cpu(value: Any) -> Any:
+    """The same tree with its tensors on the CPU."""
+    if isinstance(value, dict):
+        return {name: on_cpu(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [on_cpu(part) for part in value]
+    return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
 def _taught(run: "Run", earlier: list[int] | None = None) -> Learner:

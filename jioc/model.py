@@ -17,7 +17,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,7 +29,7 @@ from torch import Tensor
 
 from . import __version__
 from . import config as settings
-from .checkpoint import State, pack, unpack, unpacked
+from .checkpoint import State, pack, unpack
 from .config import Count, Options, Positive
 from .data import catalogue
 from .data.augment import Augment
@@ -217,23 +217,6 @@ def _augment_from(values: dict[str, Any] | None) -> Any:
             if not isinstance(v, (int, float)) or not 0 <= v <= 4096:
                 raise ValueError(f"its augmentation has {v!r}")
     return AUGMENTS[values["kind"]](**numbers)
-
-
-def pickled(learner: Learner) -> tuple[Any, ...]:
-    """What `revived` needs."""
-    about, weights, learning = taken_apart(learner)
-    packed = None if learning is None else pack(learning)
-    return about, pack(weights), packed, str(learner.device), learner.look, learner.row
-
-
-def revived(
-    about: dict[str, Any], weights: bytes, learning: bytes | None, device: str, look: Look, row: Any
-) -> Learner:
-    where = torch.device(device if torch.cuda.is_available() else "cpu")
-    method = str(about["config"]["method"])  # who unpickles trusts the source
-    learnt = None if learning is None else unpacked(learning)
-    learner = put_together(About.model_validate(about), unpacked(weights), learnt, where, method)
-    return replace(learner, look=look, row=row)
 
 
 # --- files ---

@@ -51,7 +51,11 @@ class Images:
 
     def plain(self, index: Tensor) -> Tensor:
         """As the test set is seen: (n, c, h, w)."""
-        return self._centre(self._rows(index)) * self.scale - self.shift
+        return self.normal(self._rows(index))
+
+    def normal(self, pixels: Tensor) -> Tensor:
+        """The same of images that are given."""
+        return self._centre(pixels) * self.scale - self.shift
 
     def augmented(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Tensor:
         if self.resident and isinstance(augment, Augment):

@@ -40,7 +40,7 @@ class Net(nn.Module):
 
 def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
-    return maybe_compiled(_forward, len(x))(backbone, x, keep_maps)
+    return maybe_compiled(_forward, x.shape[0])(backbone, x, keep_maps)
 
 
 def _forward(backbone: Backbone, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:

@@ -162,9 +162,12 @@ def test_further_images_of_a_known_label_are_learnt() -> None:
         return right[rare].mean(), right[~rare].mean()
 
     before, others = accuracies()
+    earlier, vectors = classifier.learner_, x[:9].astype(np.float32)[:, :, None, None]
+    scores = earlier.readouts(vectors)["cnn"]
     classifier.partial_fit(x[more], y[more])
     after, kept = accuracies()
     assert after > before + 0.05 and kept > others - 0.1
+    assert earlier.readouts(vectors)["cnn"].equal(scores)  # who learns on is another
     assert classifier.tasks_[0].tolist() == list(range(10)) and len(classifier.tasks_) == 1
     assert [len(e) for e in classifier.learner_.exemplars] == [8, 10, 8, 8, 8, 8, 8, 8, 10, 8]  # while there is room
 

@@ -56,7 +56,7 @@ def decoded(paths: Iterable[str], canvas: int, grey: bool) -> Iterator[Part]:
 
 def _here(paths: list[str], canvas: int, grey: bool) -> Part:
     pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
-    bad, _ = decode.fill(paths, pixels, np.empty((len(paths), decode.DIGEST), np.uint8), grey)
+    bad, _ = decode.fill(paths, pixels, None, grey)
     return Part(paths, pixels, dict(bad))
 
 

@@ -36,6 +36,7 @@ USUAL = Config(method="icarl")
 ELSEWHERE = frozenset(Config.model_fields) & {
     "method", "data", "data_dir", "image_size", "canvas", "colour", "on_bad", "test_share", "split_seed",
     "long_tail", "long_tail_order", "holdout", "order", "order_seed", "data_cache", "checkpoint_every", "seed",
+    "keep_exemplars",
 }  # fmt: skip
 """Settings of a run that an array answers, or a parameter of another name."""
 

@@ -73,10 +73,10 @@ def taught(
 ) -> "Learner":
     """The model of a folder after the classes of another."""
     from .model import load
-    from .runner import until
+    from .runner import _until
 
     learner = load(source, to_learn=True, device=config.device, method=config.method)
-    dataset = images_for(learner, folder, config, until(stop, tell))
+    dataset = images_for(learner, folder, config, _until(stop, tell))
     config = config.model_copy(update={"data": str(folder)})
     return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
 

@@ -65,7 +65,7 @@ def run(
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
-    dataset = load(config, until(stop, callback))
+    dataset = load(config, _until(stop, callback))
     refuse_early(config, dataset)
     store = None if out is None else Store(Path(out), config, resume)
     try:
@@ -75,7 +75,7 @@ def run(
             store.close()
 
 
-def until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
+def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
     """The callback of work before there is anything to resume."""
 
     def tell(kind: str, what: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, model.safetensors + model.json. No torch here."""
+"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, and the model (model.py). No torch here."""
 
 import fcntl
 import json

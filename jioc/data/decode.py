@@ -132,7 +132,9 @@ def _eight_bit(image: Image.Image, kind: str | None) -> Image.Image:
 # --- many files ---
 
 
-def fill(paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool) -> tuple[list[tuple[int, str]], bool]:
+def fill(
+    paths: list[str], pixels: np.ndarray, digests: np.ndarray | None, grey: bool
+) -> tuple[list[tuple[int, str]], bool]:
     """Decode each file into its row; the rows that cannot be used, and whether any had colour."""
     bad, colour = [], False
     canvas = pixels.shape[-1]
@@ -142,7 +144,8 @@ def fill(paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool) 
             try:
                 raw = contents(path)
                 pixels[row], coloured = _square(raw, canvas, grey)
-                digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
+                if digests is not None:
+                    digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
                 colour = colour or coloured
             except Unusable as why:
                 bad.append((row, str(why)))
@@ -167,7 +170,7 @@ def serve(canvas: int, grey: bool) -> None:
     for line in sys.stdin:
         paths = json.loads(line)
         pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
-        bad, _ = fill(paths, pixels, np.empty((len(paths), DIGEST), np.uint8), grey)
+        bad, _ = fill(paths, pixels, None, grey)
         sys.stdout.buffer.write(json.dumps(bad).encode() + b"\n")
         sys.stdout.buffer.write(pixels.data)
         sys.stdout.buffer.flush()

@@ -1,6 +1,7 @@
 """Image files decoded as they are asked for, in order, by every core, and never more than a few megabytes at once."""
 
 import json
+import signal
 import subprocess
 import sys
 from collections import deque
@@ -10,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from queue import SimpleQueue
+from threading import Thread
 
 import numpy as np
 
@@ -54,7 +56,7 @@ def decoded(paths: Iterable[str], canvas: int, grey: bool) -> Iterator[Part]:
 
 def _here(paths: list[str], canvas: int, grey: bool) -> Part:
     pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
-    bad, _ = decode.fill(paths, pixels, np.empty((len(paths), decode.DIGEST), np.uint8), grey)
+    bad, _ = decode.fill(paths, pixels, None, grey)
     return Part(paths, pixels, dict(bad))
 
 
@@ -63,9 +65,10 @@ class Workers:
 
     def __init__(self, n: int, canvas: int, grey: bool):
         self.n, self.canvas, self.grey = n, canvas, grey
-        self.threads = ThreadPoolExecutor(n)
+        self.threads = ThreadPoolExecutor(n, initializer=_without_sigpipe)
         self.idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         self.every: list[subprocess.Popen[bytes]] = []
+        self.closed = False
         for _ in range(n):
             self.idle.put(self._started())
 
@@ -75,6 +78,7 @@ class Workers:
         self.every.append(worker)
         assert worker.stdin is not None
         worker.stdin.write(json.dumps({"canvas": self.canvas, "grey": self.grey}).encode() + b"\n")
+        worker.stdin.flush()
         return worker
 
     def part(self, paths: list[str]) -> "Future[Part]":
@@ -86,6 +90,8 @@ class Workers:
             part = self._asked(worker, paths)
         except (OSError, ValueError):  # it died
             worker.kill()
+            if self.closed:
+                raise
             worker = self._started()
             if len(paths) == 1:
                 pixels = np.zeros((1, 1 if self.grey else 3, self.canvas, self.canvas), np.uint8)
@@ -110,9 +116,21 @@ class Workers:
 
     def close(self) -> None:
         self.threads.shutdown(wait=False, cancel_futures=True)
+        self.closed = True
+        ender = Thread(target=self._end)
+        ender.start()
+        ender.join()
+
+    def _end(self) -> None:
+        _without_sigpipe()
         for worker in self.every:
             worker.kill()
         self.threads.shutdown()
         for worker in self.every:
             with suppress(OSError):
                 worker.communicate()
+
+
+def _without_sigpipe() -> None:
+    """In this thread, a write to a process that died is an error, not the end: the command has SIGPIPE end it."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})

@@ -220,11 +220,35 @@ def report(words: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"demo": demo, "run": run, "grid": grid, "table": table_, "report": report, "list": list_, "data": data}
+def predict(words: list[str]) -> int:
+    """class and score of each image: jioc predict MODEL IMAGE... [--top K] [--json]"""
+    from .predict import main
+
+    return main(words)
+
+
+def learn(words: list[str]) -> int:
+    """teach a saved model the new classes of a folder: jioc learn MODEL FOLDER [--out DIR] [options]"""
+    from .learn import main
+
+    return main(words)
+
+
+def export(words: list[str]) -> int:
+    """a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]"""
+    from .export import main
+
+    return main(words)
+
+
+COMMANDS = {
+    "demo": demo, "run": run, "predict": predict, "learn": learn, "export": export, "grid": grid,
+    "table": table_, "report": report, "list": list_, "data": data,
+}  # fmt: skip
 
 
 def usage() -> str:
-    lines = [f"  jioc {name:6} {(function.__doc__ or '').strip()}" for name, function in COMMANDS.items()]
+    lines = [f"  jioc {name:7} {(function.__doc__ or '').strip()}" for name, function in COMMANDS.items()]
     return "\n".join(
         [
             f"jioc {__version__}: class-incremental learning with a small memory",

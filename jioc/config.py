@@ -127,6 +127,9 @@ class Config(Options):
     select: Literal["herding", "random", "first"] = "herding"
     """How exemplars are chosen."""
 
+    keep_exemplars: bool = True
+    """Save the exemplars beside the model; without them it cannot learn on."""
+
     # --- the network ---
     backbone: str | None = None
     """Backbone; by default the data set's."""
@@ -177,7 +180,7 @@ class Config(Options):
     """Least seconds between two checkpoints within a stage."""
 
 
-MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every"})
+MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
 

@@ -116,6 +116,14 @@ def _own(place: Path, image_size: int | None) -> Entry:
     return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
 
 
+def in_memory(name: str, classes: int, size: int) -> Entry:
+    """Images that somebody brings along; those of a pixel are vectors."""
+    if size == 1:
+        return Entry(name, "vectors", classes, usual_tasks(classes), "mlp", None, "", size)
+    backbone, stem = network_for(size)
+    return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem)
+
+
 def usual_tasks(classes: int) -> int:
     """Five, or fewer where a task would have less than two classes."""
     return max(1, min(5, classes // 2))

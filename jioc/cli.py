@@ -2,18 +2,17 @@
 
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from . import __version__, sinks
+from . import __version__, recipes, sinks
 from . import config as settings
-from .errors import Failed, Interrupted, Refused, unknown
+from .errors import Failed, Interrupted, Refused, sentence, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
 from .resolve import merged, resolve
+from .stopping import duration, signals
 
 
 def run(words: list[str]) -> int:
@@ -26,6 +25,7 @@ def run(words: list[str]) -> int:
     own = vars(found)
     out, resume, dry, log = own.pop("out"), own.pop("resume"), own.pop("dry_run"), sinks.names(own.pop("log"))
     own.pop("config")
+    limit = own.pop("time_limit")
     own["method"] = named
     values = said(found, spec)
     for a, b in [("memory", "memory_per_class"), ("order", "order_seed")]:
@@ -45,7 +45,7 @@ def run(words: list[str]) -> int:
     from .console import Console
     from .runner import run as run_it
 
-    with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals() as stop:
+    with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals(limit) as stop:
 
         def tell(kind: str, what: dict[str, Any]) -> None:
             console(kind, what)
@@ -54,24 +54,6 @@ def run(words: list[str]) -> int:
         result = run_it(config, out=folder, resume=resume, callback=tell, stop=stop)
         console.finish(result)
     return 0
-
-
-@contextmanager
-def signals() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C and SIGTERM ask the run to save and leave; a second Ctrl-C does not wait."""
-    got: list[int] = []
-
-    def note(number: int, frame: object) -> None:
-        if got and number == signal.SIGINT:
-            raise KeyboardInterrupt
-        got.append(number)
-
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: bool(got)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _config_file(words: list[str]) -> dict[str, Any]:
@@ -103,11 +85,22 @@ def _run_parser(spec: Spec) -> Parser:
     files.add_argument(
         "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
     )
+    files.add_argument(
+        "--time-limit", type=duration, metavar="TIME", help="stop before it with a checkpoint, status 75: 90m, 2h"
+    )
     files.add_argument("--log", default="", metavar="SINKS", help="also log to tensorboard, wandb (offline) or mlflow")
     files.add_argument(
         "--dry-run", action="store_true", help="print tasks, counts, memory and the estimated time, and stop"
     )
     return parser
+
+
+def grid(words: list[str]) -> int:
+    """many runs: jioc grid RECIPE|FILE [--seeds 1 2 3] [--pack N] [--only WORDS] [--out DIR]"""
+    from .grid import main
+
+    with signals() as stop:
+        return main(words, stop)
 
 
 def demo(words: list[str]) -> int:
@@ -126,11 +119,11 @@ def demo(words: list[str]) -> int:
 
 
 def list_(words: list[str]) -> int:
-    """methods, backbones or data sets: jioc list methods|backbones|data"""
+    """methods, recipes, backbones or data sets: jioc list methods|recipes|backbones|data"""
     from .console import table
 
     parser = Parser("jioc list", description="What there is, a line each.")
-    parser.add_argument("what", help="methods, backbones or data")
+    parser.add_argument("what", help="methods, recipes, backbones or data")
     what = parser.parse(words).what
     yes = {True: "yes", False: ""}
     if what == "methods":
@@ -141,10 +134,13 @@ def list_(words: list[str]) -> int:
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
     elif what == "backbones":
         table(["backbone", "stem", ""], [[name, b.stem, b.about] for name, b in backbones.BACKBONES.items()])
+    elif what == "recipes":
+        rows = [[r.name, r.about, str(len(r.make())), " ".join(map(str, r.seeds))] for r in recipes.RECIPES.values()]
+        table(["recipe", "", "settings", "seeds"], rows)
     elif what == "data":
         data(["list"])
     else:
-        raise unknown("list", what, ["methods", "backbones", "data"])
+        raise unknown("list", what, ["methods", "recipes", "backbones", "data"])
     return 0
 
 
@@ -160,7 +156,7 @@ def data(words: list[str]) -> int:
 
 
 def table_(words: list[str]) -> int:
-    """mean ± std over seeds: jioc table RUNS... [--paper] [--format text|markdown|latex]"""
+    """mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] [--format text|markdown|latex]"""
     from .console import table
     from .report import runs, tables
 
@@ -169,11 +165,17 @@ def table_(words: list[str]) -> int:
     )
     parser.add_argument("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
     parser.add_argument("--paper", action="store_true", help="beside the paper's figures where the setting matches")
+    parser.add_argument("--recipe", type=recipes.find, help="also the settings of a recipe that were not run")
+    parser.add_argument(
+        "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
+    )
     parser.add_argument("--format", default="text", help="text, markdown or latex (text)")
     found = parser.parse(words)
     if found.format not in tables.FORMATS:
         raise unknown("value of --format", found.format, tables.FORMATS)
-    sheet = tables.summarise(runs.group(runs.read(found.runs)), found.paper)
+    read = runs.read(found.runs)
+    groups = runs.group(read + (runs.missing(found.recipe, read) if found.recipe else []))
+    sheet = (tables.by_task if found.by_task else tables.summarise)(groups, found.paper)
     if found.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None)
         print("\n".join(sheet.notes))
@@ -230,8 +232,8 @@ def export(words: list[str]) -> int:
 
 
 COMMANDS = {
-    "demo": demo, "run": run, "predict": predict, "learn": learn, "export": export, "table": table_,
-    "report": report, "list": list_, "data": data,
+    "demo": demo, "run": run, "grid": grid, "predict": predict, "learn": learn, "export": export,
+    "table": table_, "report": report, "list": list_, "data": data,
 }  # fmt: skip
 
 
@@ -274,6 +276,5 @@ def main(words: list[str] | None = None) -> int:
     except Exception as error:
         if debug:
             raise
-        told = str(error).splitlines()[0] if str(error) else "no message"
-        print(f"jioc: {type(error).__name__}: {told}; --debug shows where", file=sys.stderr)
+        print(f"jioc: {sentence(error)}; --debug shows where", file=sys.stderr)
         return Failed.status

@@ -31,6 +31,14 @@ def _figures(of: dict[str, Any]) -> str:
     return f"{percent(of['all'])} (old {percent(of['old'])}, new {percent(of['new'])})"
 
 
+def task_line(row: dict[str, Any], tasks: int) -> str:
+    """The figures after a task; `tasks`: how many there are, 0 where that is not known."""
+    shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
+    figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
+    of = f"/{tasks}" if tasks else ""
+    return f"task {row['task']:>2}{of}  {row['classes'][1]:>3} classes  {figures}   {row['seconds']:.0f} s"
+
+
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
     """Training images of each class, a line for each task."""
     rows, first = [], 0
@@ -109,10 +117,7 @@ class Console:
         self.bars.update(self.bar, advance=1, description=f"task {what['task']}/{len(self.sizes)}", told=told)
 
     def task(self, row: dict[str, Any]) -> None:
-        shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
-        figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
-        where = f"task {row['task']:>2}/{len(self.sizes)}  {row['classes'][1]:>3} classes"
-        print(f"{where}  {figures}   {row['seconds']:.0f} s", flush=True)
+        print(task_line(row, len(self.sizes)), flush=True)
 
     def note(self, what: dict[str, Any]) -> None:
         print(f"note: {what['text']}", file=sys.stderr)

@@ -17,9 +17,9 @@ class Failed(Refused):
 
 
 class Interrupted(Failed):
-    """Stopped by a signal; the run can be resumed."""
+    """Stopped by a signal or a time limit; the run can be resumed."""
 
-    status = 130
+    status = 130  # of Ctrl-C; `stopping.signals` says 75 where it was not that
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
@@ -28,3 +28,10 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
     return Refused(f"unknown {kind} {word!r}; {hint}")
+
+
+def sentence(error: BaseException) -> str:
+    """One line for any error: ours as they are, others with their kind."""
+    if isinstance(error, Refused):
+        return str(error)
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"

@@ -88,10 +88,10 @@ def _stages(usual: Config, spec: Spec) -> str:
     return " ".join(lines)
 
 
-def add_fields(parser: Parser, names: Iterable[str]) -> None:
-    """Some fields of the configuration, for a command that is not a run."""
+def add_fields(parser: Any, names: Iterable[str], of: type[Options] = Config) -> None:
+    """Some fields of the configuration or of other options, for a command that is not a run."""
     for name in names:
-        _add(parser, name, Config.model_fields[name], Config.model_fields[name].default)
+        _add(parser, name, of.model_fields[name], of.model_fields[name].default)
 
 
 def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:

@@ -39,3 +39,9 @@ def only(logits: Tensor, classes: slice) -> Tensor:
     ruled_out = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
     ruled_out[classes] = False
     return logits.masked_fill(ruled_out, -torch.inf)
+
+
+def class_balance(counts: list[int], beta: float) -> Tensor:
+    """w: inverse to each class's effective number of images, scaled to sum to the number of classes, float64: (K,)."""
+    w = (1 - beta) / (1 - beta ** torch.tensor(counts, dtype=torch.float64))
+    return w * len(counts) / w.sum()

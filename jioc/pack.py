@@ -16,6 +16,7 @@ import torch
 
 from .config import Config
 from .data.dataset import Dataset, load
+from .errors import Interrupted
 from .resolve import resolve
 from .runner import Callback, Result, Run, pick_device, refuse_early
 from .store import Store
@@ -28,14 +29,26 @@ def pack(
     outs: Sequence[Path] | None = None,
     resume: bool = False,
     callback: Callable[[int], Callback | None] | None = None,
+    ended: Callable[[int, Result | Exception], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> list[Result | Exception]:
-    """The results in the order of the configurations, or what stopped a run. `callback(i)` is the i-th run's."""
+    """The results in the order of the configurations, or what stopped a run.
+
+    `callback(i)` is the i-th run's; `ended` is told of each run as it ends, in its thread.
+    """
     data = SharedData()
 
     def one(i: int) -> Result | Exception:
+        outcome = attempt(i)
+        if ended is not None:
+            ended(i, outcome)
+        return outcome
+
+    def attempt(i: int) -> Result | Exception:
         store = None
         try:
+            if stop is not None and stop():
+                raise Interrupted("stopped before it began")
             config = resolve(configs[i])
             dataset = data(config)
             refuse_early(config, dataset)

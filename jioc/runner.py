@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import __version__, diagnostics, metrics, model
+from . import __version__, command, diagnostics, metrics, model
 from . import config as settings
 from .checkpoint import Journal, State
 from .config import Config
@@ -114,6 +114,7 @@ class Run:
         self.how = how(config, self.device, self.train.resident)
         set_up_torch(self.how, config.deterministic)
         self.environment, self.commit = environment(self.device, self.how), commit()
+        self.command = command.line(config)
         self.dataset = dataset
 
         self.generators = generators(config, self.device)
@@ -250,6 +251,7 @@ class Run:
             "format": 1,
             "jioc": __version__,
             "commit": self.commit,
+            "command": self.command,
             "config": settings.plain(self.config),
             "environment": self.environment,
             "headline": self.spec.headline,
@@ -412,7 +414,9 @@ def environment(device: torch.device, how: How) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the source this runs from, with + where it was changed; None outside a checkout."""
+    """The commit of the source this runs from, with + where it was changed. JIOC_COMMIT names it for a bare copy."""
+    if os.environ.get("JIOC_COMMIT"):
+        return os.environ["JIOC_COMMIT"]
     here = Path(__file__).parent
 
     def git(*words: str) -> str:

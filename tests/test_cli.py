@@ -14,6 +14,8 @@ import yaml
 
 from jioc import config as settings
 from jioc.cli import main
+from jioc.errors import Refused
+from jioc.stopping import duration
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
 
@@ -215,8 +217,8 @@ def test_the_papers_long_tail_starts_on_the_official_files(cifar: Path, capsys: 
     assert "32,775 training images, from 500 to 200 a class; 10 tasks of 10 classes" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ["run", "icarl", "--epochs", "60", "--memory", "40", "--device", "cpu", "--out", str(out)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -232,7 +234,7 @@ def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, tmp_path: Pa
         time.sleep(0.01)
     child.send_signal(number)
     _, told = child.communicate()
-    assert child.returncode == 130 and told == "jioc: stopped; the run can be resumed\n"
+    assert child.returncode == status and told == "jioc: stopped; the run can be resumed\n"
     begun = json.loads((out / "result.json").read_bytes())["tasks"] if (out / "result.json").exists() else []
     assert len(begun) < 5
     assert main([*words, "--resume"]) == 0
@@ -255,3 +257,23 @@ def test_an_error_shows_no_traceback_unless_asked(
 def test_a_diverging_loss_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "replay", *QUICK, "--lr", "1e30", "--out", str(tmp_path / "x")]) == 1
     assert "not finite in task 1, epoch" in capsys.readouterr().err
+
+
+def test_a_time_limit_leaves_a_run_that_says_resume_me(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "icarl", "--epochs", "2", "--memory", "40", "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main([*words, "--time-limit", "0.001"]) == 75
+    assert capsys.readouterr().err == "jioc: stopped; the run can be resumed\n"
+    assert main([*words, "--resume", "--time-limit", "2h"]) == 0
+    assert json.loads((tmp_path / "run" / "result.json").read_bytes())["complete"]
+
+
+@pytest.mark.parametrize(
+    ("word", "seconds"), [("90", 90), ("90s", 90), ("1.5m", 90), ("2h", 7200), ("1:30:05", 5405), ("0", None)]
+)
+def test_times(word: str, seconds: float | None) -> None:
+    if seconds is not None:
+        assert duration(word) == seconds
+        return
+    for wrong in (word, "soon", "-3m", "1:70"):
+        with pytest.raises(Refused, match="--time-limit"):
+            duration(wrong)

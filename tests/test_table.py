@@ -3,14 +3,18 @@
 import json
 import statistics
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_results import keep, made
 
+from jioc import config as settings
+from jioc import recipes
 from jioc.cli import main
 from jioc.report import paper
 from jioc.report.runs import group, read
-from jioc.report.tables import number, spread, summarise
+from jioc.report.tables import by_task, number, spread, summarise
+from jioc.resolve import resolve
 
 TEN = {"classes": 100, "tasks": 10}
 
@@ -75,6 +79,52 @@ def test_the_papers_cell_stands_beside_the_run_that_matches_it(tmp_path: Path) -
     assert rows[2]["paper"] == number(statistics.mean(table5))
     assert rows[3]["paper"] == number(paper.average(("cifar100-lt", "resnet18", 10, 1000, "icarl", "none"))) != "–"
     assert {rows[i]["paper"] for i in (4, 5, 6, 7, 8)} == {"–"}
+
+
+def test_the_papers_printed_averages_of_table_6() -> None:
+    words = {"none": 52.20, "ic": 53.31, "oc": 56.40, "jioc": 56.66}
+    for word, printed in words.items():
+        assert paper.average(("cifar100", "resnet32", 10, 1000, "icarl", word)) == printed
+
+
+@pytest.mark.parametrize(
+    ("change", "there"),
+    [
+        ({"options": {"kd_weight": 2.0}}, False),  # another host
+        ({"options": {"kd_weight": 1.0}}, True),
+        ({"later": {"epochs": 17}, "first": {"epochs": 20}}, False),  # a scaled schedule
+        ({"later": {"epochs": 170, "lr": 0.05}}, True),
+    ],
+)
+def test_other_hosts_and_shorter_schedules_have_no_place_in_the_paper(change: dict[str, Any], there: bool) -> None:
+    assert (paper.setting(made(**TEN, **change)) is not None) == there
+
+
+def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = recipes.find("table6").make()["cifar100-resnet32-1000-icarl-oc"]
+    ran = made(**TEN) | {"config": settings.plain(resolve(settings.make(**named)))}
+    del ran["config"]["options"]["balance"]  # an older version knew fewer settings
+    runs = keep(tmp_path, ran)
+    assert main(["table", str(runs), "--paper", "--recipe", "table6", "--format", "markdown"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| iCaRL")]
+    assert [("not run" in row, row.split(" | ")[0], row.split(" | ")[-3]) for row in rows] == [
+        (True, "| iCaRL", "52.20"),
+        (True, "| iCaRL + IC", "53.31"),
+        (False, "| iCaRL + OC", "56.40"),
+        (True, "| iCaRL + JIOC", "56.66"),
+    ]
+
+
+def test_by_task_the_papers_rows_stand_below_ours(tmp_path: Path) -> None:
+    results = [made(seed=s, alls=[90.0 - 5 * t + s for t in range(10)], **TEN) for s in (1, 3)]
+    sheet = by_task(group(read([keep(tmp_path, *results)])), beside_paper=True)
+    assert [row[:3] for row in sheet.rows] == [
+        *(["iCaRL", kind, "2"] for kind in ("all", "old", "new")),
+        *(["  the paper", kind, "1"] for kind in ("all", "old", "new")),
+    ]
+    assert sheet.rows[0][3:6] == ["92.00", "87.00", "82.00"] and sheet.rows[0][-1] == "69.50"
+    assert sheet.rows[1][3:5] == ["–", "84.00"]
+    assert sheet.rows[3][3:5] == ["87.10", "60.75"] and sheet.rows[4][3:5] == ["–", "54.70"]  # table 5
 
 
 def test_a_finished_run_of_unequal_tasks_is_not_in_the_paper() -> None:

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from ..data.loader import TaskData
-from ..losses import cross_entropy, distill
+from ..losses import class_balance, cross_entropy, distill
 from ..memory import class_means
 from ..nets.incremental import ExpandingNet, IncrementalNet
 from ..types import Batch, Output, Task, Terms, Weights
@@ -63,10 +63,11 @@ class FOSTER(Method):
         assert old is not None
         return {"compress": balanced_distill(out.logits, old.logits, self.balance, self.options.kd_temperature)}
 
-    def old_output(self, x: Tensor, out: Output) -> Output | None:
-        if self.boosted is None:
-            return None
-        return self.boosted(x) if self.compressing else self.boosted.previous(out)
+    def teacher_output(self, x: Tensor) -> Output | None:
+        return self.boosted(x) if self.boosted is not None and self.compressing else None
+
+    def old_output(self, out: Output, taught: Output | None) -> Output | None:
+        return taught if self.boosted is None or self.compressing else self.boosted.previous(out)
 
     # --- the order of events ---
 
@@ -114,12 +115,6 @@ class FOSTER(Method):
         if self.boosted_means is not None:
             scores["nme"] = nearest_mean(boosted.features, self.boosted_means)
         return scores
-
-
-def class_balance(counts: list[int], beta: float) -> Tensor:
-    """w: inverse to each class's effective number of images, scaled to sum to the number of classes, float64: (K,)."""
-    w = (1 - beta) / (1 - beta ** torch.tensor(counts, dtype=torch.float64))
-    return w * len(counts) / w.sum()
 
 
 def balanced_distill(logits: Tensor, teacher: Tensor, w: Tensor, temperature: float) -> Tensor:

@@ -68,6 +68,8 @@ class ICaRLOptions(Options):
     """Temperature of the distillation."""
     kd_weight: Amount = 1.0
     """Weight of the distillation."""
+    balance: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Beta of the class-balanced cross-entropy after the first task; 0 is plain, towards 1 rare classes count more."""
 
 
 class WAOptions(Options):

@@ -1,9 +1,12 @@
 """The JIOC paper's own figures, found by setting."""
 
 import json
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from ..methods.specs import SPECS, Spec
 
 Setting = tuple[str, str, int, int, str, str]
 """data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""
@@ -19,15 +22,32 @@ def _cells() -> tuple[dict[Setting, float], dict[Setting, dict[str, list[float]]
 
 def setting(result: dict[str, Any]) -> Setting | None:
     """Where a finished run would stand in the paper's tables; None where it has no place there."""
-    c = result["config"]
-    if not result.get("complete") or c.get("holdout") or c.get("memory_per_class") or len(_sizes(result)) != 1:
+    if not result.get("complete") or len(_sizes(result)) != 1:
         return None
-    tail = c.get("long_tail")
-    if tail not in (None, "paper"):
+    return cell(result["config"], len(result["tasks"]))
+
+
+def cell(config: dict[str, Any], tasks: int) -> Setting | None:
+    """The place of a setting with that many equal tasks. The paper has no shorter schedules and no other losses of a
+    host (its own options changed); the readings of JIOC that the paper leaves open share a cell."""
+    tail, method = config.get("long_tail"), str(config.get("method"))
+    if config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper"):
         return None
-    data = f"{c.get('data')}{'-lt' if tail else ''}"
-    coordinate = (c.get("coordination") or {}).get("coordinate", "none")
-    return data, str(c.get("backbone")), len(result["tasks"]), c.get("memory", -1), str(c.get("method")), coordinate
+    if method in SPECS and (_options_changed(config, SPECS[method]) or _shorter(config, SPECS[method])):
+        return None
+    data = f"{config.get('data')}{'-lt' if tail else ''}"
+    coordinate = (config.get("coordination") or {}).get("coordinate", "none")
+    return data, str(config.get("backbone")), tasks, config.get("memory", -1), method, coordinate
+
+
+def _options_changed(config: dict[str, Any], spec: Spec) -> bool:
+    given = config.get("options") or {}
+    return any(given.get(name, usual) != usual for name, usual in spec.options().model_dump().items())
+
+
+def _shorter(config: dict[str, Any], spec: Spec) -> bool:
+    epochs = [((config.get(name) or {}).get("epochs"), getattr(spec, name)) for name in ("first", "later", "second")]
+    return any(given is not None and usual is not None and given < usual.epochs for given, usual in epochs)
 
 
 def _sizes(result: dict[str, Any]) -> set[int]:
@@ -35,14 +55,14 @@ def _sizes(result: dict[str, Any]) -> set[int]:
 
 
 def average(where: Setting | None) -> float | None:
-    """The paper's average accuracy; input or output coordination alone is in its step-by-step tables."""
+    """The paper's average accuracy; input or output coordination alone is in its step-by-step tables, rounded up."""
     if where is None:
         return None
     averages, steps = _cells()
     if where in averages:
         return averages[where]
     curve = steps.get(where)
-    return None if curve is None else sum(curve["all"]) / len(curve["all"])
+    return None if curve is None else math.floor(100 * sum(curve["all"]) / len(curve["all"]) + 0.5 + 1e-6) / 100
 
 
 def curve(where: Setting | None) -> dict[str, list[float]] | None:

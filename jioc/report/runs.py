@@ -9,8 +9,11 @@ from typing import Any
 
 from .. import config as settings
 from .. import store
+from ..config import Config
 from ..errors import Refused
 from ..methods.specs import SPECS
+from ..recipes import Recipe
+from ..resolve import resolve
 
 FORMAT = 1
 SEEDS = ("seed", "init_seed", "data_seed")
@@ -33,6 +36,11 @@ class Run:
     @property
     def complete(self) -> bool:
         return bool(self.result.get("complete"))
+
+    @property
+    def planned(self) -> bool:
+        """Whether it stands for a run that is wanted and not there."""
+        return not self.result["tasks"]
 
     @property
     def readouts(self) -> dict[str, list[dict[str, Any]]]:
@@ -111,8 +119,24 @@ def _check(path: Path, result: Any) -> None:
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
+def missing(recipe: Recipe, found: list[Run]) -> list[Run]:
+    """A run without tasks for each setting of a recipe that no finished run has."""
+    there = {_key(setting(run)) for run in found if run.complete}
+    wanted = [
+        Run(Path(label), {"config": settings.plain(resolve(settings.make(**values))), "classes": [], "tasks": []})
+        for label, values in recipe.make().items()
+    ]
+    return [run for run in wanted if _key(setting(run)) not in there]
+
+
 def setting(run: Run) -> dict[str, Any]:
-    return {k: v for k, v in run.config.items() if k not in SEEDS and k not in settings.MACHINE}
+    """The configuration without seeds and machine; what an older version did not know is at its default."""
+    spec = SPECS.get(str(run.config.get("method")))
+    usual = settings.plain(Config(method="", options=spec.options().model_dump() if spec else {}))
+    for key, value in run.config.items():
+        both = isinstance(value, dict) and isinstance(usual.get(key), dict)
+        usual[key] = usual[key] | value if both else value
+    return {k: v for k, v in usual.items() if k not in SEEDS and k not in settings.MACHINE}
 
 
 def group(runs: Iterable[Run]) -> list[Group]:

@@ -30,23 +30,73 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
             judged = g.runs[0].headline
             row = [g.label] if len(scenes) == 1 else [where, g.name]
             row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
+            if g.runs[0].planned:
+                row[heads.index(f"{judged.upper()} average")] = "not run"
             row.append(spread(g.gains(judged), "+"))
             if beside_paper:
-                cell = paper.setting(g.complete[0].result) if g.complete else None
+                cell = _cell(g)
                 theirs, ours = paper.average(cell), mean_std(g.figures("average", judged))[0]
                 unmatched += theirs is None
                 row += [number(theirs), number(None if theirs is None or ours is None else ours - theirs, "+")]
                 row.append(number(paper.gain(cell), "+"))
             rows.append(row)
-            unfinished += len(g.runs) - len(g.complete)
+            unfinished += sum(not run.complete and not run.planned for run in g.runs)
     notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
     if any(g.base for g in groups):
         notes.append("gain: average minus that of the same method without coordination, seed by seed")
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(rows)} rows have no counterpart in the paper")
     if unfinished:
-        notes.append(f"unfinished and not averaged: {unfinished} of {sum(len(g.runs) for g in groups)} runs")
+        begun = sum(not run.planned for g in groups for run in g.runs)
+        notes.append(f"unfinished and not averaged: {unfinished} of {begun} runs")
     return Sheet(scenes[0] if len(scenes) == 1 else "", heads, rows, notes)
+
+
+def _cell(g: Group) -> paper.Setting | None:
+    if g.complete:
+        return paper.setting(g.complete[0].result)
+    return paper.cell(g.config, g.config["tasks"]) if g.runs[0].planned and g.config.get("tasks") else None
+
+
+def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
+    """The accuracy after each task on all, old and new classes, the paper's below ours; means over seeds."""
+    shown = [g for g in groups if g.complete]
+    scenes = list(dict.fromkeys(map(scene, shown)))
+    last = max((len(g.complete[0].result["tasks"]) for g in shown), default=0)
+    heads = (["run"] if len(scenes) == 1 else ["setting", "run"]) + [
+        "classes",
+        "n",
+        *map(str, range(1, last + 1)),
+        "mean",
+    ]
+    rows = []
+    for where in scenes:
+        for g in (g for g in shown if scene(g) == where):
+            named = [g.label] if len(scenes) == 1 else [where, g.name]
+            curves = [(named, str(len(g.complete)), _curves(g))]
+            theirs = paper.curve(_cell(g)) if beside_paper else None
+            if theirs is not None:
+                curves.append(([*named[:-1], "  the paper"], "1", {k: _from_second(k, v) for k, v in theirs.items()}))
+            for label, n, curve in curves:
+                for kind in ("all", "old", "new"):
+                    values = curve[kind] + [None] * (last - len(curve[kind]))
+                    mean = mean_std([v for v in values if v is not None])[0]
+                    rows.append([*label, kind, n, *map(number, values), number(mean)])
+    notes = ["accuracy in percent of the read-out that the method is judged by, after each task; means over n seeds"]
+    return Sheet(scenes[0] if len(scenes) == 1 else "", heads, rows, notes)
+
+
+def _curves(g: Group) -> dict[str, list[float | None]]:
+    of = [run.readouts[run.headline] for run in g.complete]
+    return {
+        kind: [mean_std([row[kind] for row in rows if row[kind] is not None])[0] for rows in zip(*of, strict=True)]
+        for kind in ("all", "old", "new")
+    }
+
+
+def _from_second(kind: str, values: list[float]) -> list[float | None]:
+    """The paper's row for old classes begins with the second task."""
+    return [None, *values] if kind == "old" else list(values)
 
 
 def number(value: float | None, sign: str = "") -> str:

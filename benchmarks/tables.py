@@ -1,0 +1,60 @@
+"""The tables in README.md and docs/ are made from results, not typed.
+
+    python benchmarks/tables.py            says which are not current, and exits with 1
+    python benchmarks/tables.py --write    makes them so
+
+A table stands between two comments, the first of which is the command that prints it:
+
+    <!-- jioc table benchmarks/results/table6 --paper --format markdown -->
+    <!-- end of the table -->
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+
+from jioc.cli import main as jioc
+from jioc.files import write
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = re.compile(r"(<!-- jioc (table [^\n]*?) -->\n).*?(<!-- end of the table -->)", re.DOTALL)
+
+
+def printed(words: str) -> str:
+    text, before = io.StringIO(), Path.cwd()
+    os.chdir(ROOT)
+    try:
+        with contextlib.redirect_stdout(text):
+            status = jioc(shlex.split(words))
+    finally:
+        os.chdir(before)
+    if status:
+        sys.exit(f"jioc {words} exited with {status}")
+    return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
+
+
+def current(page: str) -> str:
+    """The page with every table as its command prints it now."""
+    return TABLE.sub(lambda found: f"{found[1]}\n{printed(found[2])}\n\n{found[3]}", page)
+
+
+def main(write_them: bool) -> int:
+    stale = 0
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        page = path.read_text(encoding="utf-8")
+        fresh = current(page)
+        if fresh == page:
+            continue
+        stale += 1
+        if write_them:
+            write(path, fresh.encode())
+        print(f"{path.relative_to(ROOT)}: {'written' if write_them else 'not current; --write makes it so'}")
+    return 0 if write_them else min(stale, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main("--write" in sys.argv[1:]))

@@ -1,0 +1,62 @@
+"""The line that repeats a run: the flags that a configuration needs and no others. No torch here."""
+
+import shlex
+from typing import Any
+
+from . import config as settings
+from .config import MACHINE, Config, Options
+from .flags import PREFIX
+from .resolve import resolve
+
+
+def line(config: Config) -> str:
+    """`jioc run icarl --data cifar100 …`: on any machine, the same settings."""
+    return shlex.join(["jioc", "run", *words(config)])
+
+
+def words(config: Config) -> list[str]:
+    """The method and its flags. What a flag's default or another flag gives already is left out.
+
+    A class order has no flag but a file's name: such a run is repeated from the config.yaml in its folder.
+    """
+    if config.order is not None:
+        return [config.method, "--config", "config.yaml"]
+    wanted = settings.plain(resolve(config))
+    values: dict[str, Any] = {"method": config.method}
+    found = [config.method]
+    for section, name in _paths(config):
+        value = _of(wanted, section, name)
+        if name == "seed" or value != _of(settings.plain(resolve(settings.make(**values))), section, name):
+            _holder(values, section)[name] = value
+            found += _flag(PREFIX.get(section, "") + name, value)
+    return found
+
+
+def _paths(config: Config) -> list[tuple[str, str]]:
+    """Every setting that may differ, what others derive from first."""
+    skipped = MACHINE | {"method", "order"} | ({"memory"} if config.memory_per_class else set())
+    paths = []
+    for name in Config.model_fields:
+        part = getattr(config, name)
+        if isinstance(part, Options):
+            paths += [(name, key) for key in type(part).model_fields]
+        elif name == "options":
+            paths += [(name, key) for key in resolve(config).options]
+        elif name not in skipped:
+            paths.append(("", name))
+    return paths
+
+
+def _of(values: dict[str, Any], section: str, name: str) -> Any:
+    return (values[section] if section else values).get(name)
+
+
+def _holder(values: dict[str, Any], section: str) -> dict[str, Any]:
+    return values.setdefault(section, {}) if section else values
+
+
+def _flag(name: str, value: Any) -> list[str]:
+    flag = "--" + name.replace("_", "-")
+    if isinstance(value, bool):
+        return [flag if value else flag.replace("--", "--no-", 1)]
+    return [flag, ",".join(map(str, value)) if isinstance(value, list) else str(value)]

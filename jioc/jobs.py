@@ -1,0 +1,118 @@
+"""The runs of a grid: which they are, and how each stands. The folders are the only state. No torch here."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from . import config as settings
+from .config import MACHINE, Config
+from .errors import Refused
+from .methods.specs import Spec, find
+from .recipes import Recipe, Values
+from .resolve import merged, resolve
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a grid."""
+
+    name: str
+    config: Config
+    folder: Path
+
+
+def plan(
+    recipe: Recipe,
+    seeds: Iterable[int],
+    only: list[str] | None,
+    scale: float,
+    over: Callable[[Spec], Values],
+    out: Path,
+) -> list[Job]:
+    """The runs of a recipe, seed after seed. `over(spec)` is what the command says over every run of a method."""
+    wanted = select(recipe.make(), only)
+    jobs = []
+    for seed in seeds:
+        for name, values in wanted.items():
+            spec = find(str(values["method"]))
+            said = merged(scaled(values, spec, scale), over(spec)) | {"seed": seed}
+            folder = out / f"{name}-seed{seed}"
+            jobs.append(Job(folder.name, resolve(settings.make(**said)), folder))
+    return jobs
+
+
+def select(named: dict[str, Values], only: list[str] | None) -> dict[str, Values]:
+    """The runs that a word names whole, or else those whose name holds it; * stands for anything."""
+    if not only:
+        return named
+    chosen: set[str] = set()
+    for word in only:
+        hits = {word} if word in named else {name for name in named if fnmatchcase(name, f"*{word}*")}
+        if not hits:
+            raise Refused(f"--only: no run's name holds {word!r}; without it, --dry-run lists them")
+        chosen |= hits
+    return {name: values for name, values in named.items() if name in chosen}
+
+
+def scaled(values: Values, spec: Spec, scale: float) -> Values:
+    """The schedule that much as long; what is not given follows the tasks after the first."""
+    if scale == 1:
+        return values
+    found = dict(values)
+    for section, usual in (("later", spec.later.epochs), ("first", None), ("second", None)):
+        part = dict(values.get(section) or {})
+        epochs = part.get("epochs") or usual
+        if epochs is not None:
+            part["epochs"] = max(1, round(epochs * scale))
+            if part.get("milestones"):
+                part["milestones"] = [max(1, round(m * scale)) for m in part["milestones"]]
+            found[section] = part
+    return found
+
+
+FINISHED, NEW = "finished", "not begun"
+
+
+def standing(job: Job) -> str:
+    """Whether the run is finished, begun, or not; a folder that holds another run is refused."""
+    result = read_json(job.folder / "result.json")
+    kept = job.folder / "config.yaml"
+    if isinstance(result, dict) and isinstance(result.get("config"), dict):
+        _must_be_the_same(job, result["config"])
+        if result.get("complete"):
+            return FINISHED
+        return f"{len(result.get('tasks') or [])} tasks learnt"
+    if kept.exists():
+        _must_be_the_same(job, settings.read(kept))
+        return "begun"
+    return NEW
+
+
+def _must_be_the_same(job: Job, before: Values) -> None:
+    was, wanted = settings.plain(resolve(settings.make(**before))), settings.plain(job.config)
+    differs = [name for name in settings.differences(was, wanted) if name not in MACHINE]
+    if differs:
+        raise Refused(f"{str(job.folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def note(out: Path, run: str, event: str, **more: Any) -> None:
+    """A line in grid.jsonl, which tells what happened to each run of a grid, and when."""
+    out.mkdir(parents=True, exist_ok=True)
+    line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
+    handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+    try:
+        os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
+    finally:
+        os.close(handle)

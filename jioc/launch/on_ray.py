@@ -1,0 +1,288 @@
+"""A Ray cluster whose nodes need not share a disk.
+
+A run works in a scratch folder of its node. A keeper, an actor on the driver's node, holds the runs' own folders: a
+run begins from what is there, and sends its checkpoint after each task and now and then, its whole folder at the end.
+So a run whose worker or node dies goes on elsewhere, and so does the grid after its driver died. Each try has a number;
+what comes from an earlier one, on a node that was only out of reach, is turned away.
+"""
+
+import os
+import platform
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..board import Board
+from ..config import Config
+from ..errors import Failed, Interrupted, Refused, sentence
+from ..files import flush_folder, write
+from ..jobs import FINISHED, Job, note, read_json, standing
+from . import Where
+
+Files = dict[str, bytes]
+"""A run's folder: path and content."""
+
+ASKED = 1.0  # seconds between two questions of a run whether to go on
+PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
+
+
+def launch(jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
+    ray = _ray()
+    _connect(ray, where)
+    try:
+        _launch(ray, jobs, where, board, stop)
+    finally:
+        ray.shutdown()
+
+
+def _launch(ray: Any, jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    keeper = ray.remote(Keeper).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
+    worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, where))
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
+
+    def submit(job: Job) -> Any:
+        return worker.remote(job.name, job.config, keeper, where.sync_every, os.getcwd(), environment)
+
+    tries = dict.fromkeys([job.name for job in jobs], 0)
+    for job in jobs:
+        board.poll(job)
+    running = {submit(job): job for job in jobs}
+    halted = False
+    while running:
+        if stop() and not halted:
+            halted = True
+            ray.get(keeper.halt.remote())
+        ready, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
+        for job in running.values():
+            board.poll(job)
+        for reference in ready:
+            job = running.pop(reference)
+            try:
+                told = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                if halted or tries[job.name] >= where.retries:
+                    died = Failed(f"its worker died {tries[job.name] + 1} times: {type(error).__name__}")
+                    board.ended(job, Interrupted("stopped") if halted else died)
+                    continue
+                tries[job.name] += 1
+                board.say(job, f"its worker died ({type(error).__name__}); goes on elsewhere")
+                running[submit(job)] = job
+                continue
+            board.poll(job)
+            if told is None and standing(job) == FINISHED:
+                board.ended(job, read_json(job.folder / "result.json"))
+            else:
+                board.ended(job, Failed(told) if told else Interrupted("stopped"))
+
+
+def _connect(ray: Any, where: Where) -> None:
+    if where.address and where.address.startswith("ray://"):
+        raise Refused("--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    ours: dict[str, Any] = {} if where.address else {"include_dashboard": False}  # of a cluster that is started here
+    try:
+        ray.init(where.address, log_to_driver=False, logging_level="ERROR", **ours)
+    except (ConnectionError, OSError, ValueError, RuntimeError) as error:
+        raise Refused(f"no Ray cluster answers at {where.address!r}: {str(error).splitlines()[0]}") from None
+
+
+def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:
+    there = ray.cluster_resources()
+    gpus = where.gpus_per_run
+    if gpus is None:
+        wanted = any(job.config.device != "cpu" for job in jobs)
+        gpus = 1.0 if wanted and there.get("GPU") else 0.0
+    for name, flag, need in (("CPU", "--cpus-per-run", where.cpus_per_run), ("GPU", "--gpus-per-run", gpus)):
+        if need > there.get(name, 0):
+            raise Refused(f"{flag} {need:g}: the whole cluster has {there.get(name, 0):g}")
+    return {"num_cpus": where.cpus_per_run, "num_gpus": gpus}
+
+
+def _commit() -> dict[str, str]:
+    """The driver's commit: a node may have no git."""
+    from ..runner import commit
+
+    return {"JIOC_COMMIT": name} if (name := commit()) else {}
+
+
+def _ray() -> Any:
+    try:
+        import ray
+        import ray.exceptions
+    except ImportError:
+        raise Refused("--on ray needs Ray; install it with: pip install 'jioc[ray]'") from None
+    return ray
+
+
+# --- on the driver's node ---
+
+
+class Keeper:
+    """Holds the runs' folders; one call at a time."""
+
+    def __init__(self, jobs: list[Job]):
+        self.jobs = {job.name: job for job in jobs}
+        self.tries = dict.fromkeys(self.jobs, 0)
+        self.halted = False
+
+    def begin(self, name: str, node: str, pid: int) -> tuple[int, Files] | None:
+        """The number of this try and the folder to begin from; None where there is nothing to do."""
+        job = self.jobs[name]
+        if self.halted or standing(job) == FINISHED:
+            return None
+        self.tries[name] += 1
+        note(job.folder.parent, name, "begins", number=self.tries[name], node=node, pid=pid)
+        return self.tries[name], packed(job.folder, whole=True)
+
+    def go_on(self, name: str, number: int) -> bool:
+        return not self.halted and number == self.tries[name]
+
+    def take(self, name: str, number: int, files: Files, event: str | None) -> bool:
+        """Whether the folder was taken: not from a try that another has overtaken, nor after the end."""
+        job = self.jobs[name]
+        if number != self.tries[name] or standing(job) == FINISHED:
+            return False
+        unpacked(files, job.folder)
+        if event is not None:
+            note(job.folder.parent, name, event, number=number)
+        return True
+
+    def halt(self) -> None:
+        self.halted = True
+
+
+# --- on any node ---
+
+
+def work(name: str, config: Config, keeper: Any, every: float, cwd: str, environment: dict[str, str]) -> str | None:
+    """One run, from what the keeper has of it; what it said where it failed."""
+    import ray
+
+    os.environ.update(environment)
+    if Path(cwd).is_dir():
+        os.chdir(cwd)  # for paths that are relative
+    begun = ray.get(keeper.begin.remote(name, platform.node(), os.getpid()))
+    if begun is None:
+        return None
+    number, files = begun
+    scratch = Path(tempfile.mkdtemp(prefix="jioc-"))
+    try:
+        from ..runner import run
+
+        unpacked(files, scratch / name)
+        with Mirror(scratch / name, keeper, name, number, every) as mirror:
+            try:
+                run(config, out=scratch / name, resume=True, stop=lambda: mirror.stop)
+                event, told = "finished", None
+            except Interrupted:
+                event, told = "stopped", None
+            except Exception as error:
+                event, told = "failed", sentence(error)
+        kept = packed(scratch / name, whole=True) if (scratch / name).exists() else {}
+        ray.get(keeper.take.remote(name, number, kept, event))
+        return told
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class Mirror:
+    """Beside a run: sends its folder to the keeper when there is news, and hears whether to go on."""
+
+    def __init__(self, folder: Path, keeper: Any, name: str, number: int, every: float):
+        self.folder, self.keeper, self.name, self.number, self.every = folder, keeper, name, number, every
+        self.stop = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._sent: tuple[Any, Any] = self._news()
+        self._when = time.monotonic()
+
+    def __enter__(self) -> "Mirror":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        import ray
+
+        while not self._over.wait(min(ASKED, self.every + 0.05)):
+            try:
+                if not ray.get(self.keeper.go_on.remote(self.name, self.number)):
+                    self.stop = True
+                elif self._due():
+                    sent = self._news()
+                    files = packed(self.folder, whole=False)
+                    ray.get(self.keeper.take.remote(self.name, self.number, files, None))
+                    self._sent, self._when = sent, time.monotonic()
+            except FileNotFoundError:
+                continue  # a checkpoint that was replaced while it was read
+            except ray.exceptions.RayError:
+                self.stop = True  # the driver is gone
+
+    def _news(self) -> tuple[Any, Any]:
+        """What a task and what a checkpoint changes."""
+        result = self.folder / "result.json"
+        return (result.stat().st_mtime_ns if result.exists() else None), newest(self.folder)
+
+    def _due(self) -> bool:
+        task, checkpoint = self._news()
+        if checkpoint is None:
+            return False
+        return task != self._sent[0] or (checkpoint != self._sent[1] and time.monotonic() - self._when >= self.every)
+
+
+# --- a folder as files ---
+
+
+def newest(folder: Path) -> str | None:
+    names = [p.name for p in folder.glob("checkpoint/*") if p.name.isdigit()]
+    return max(names, key=int, default=None)
+
+
+def packed(folder: Path, whole: bool) -> Files:
+    """The newest checkpoint, then the log that it notes the length of, then what was learnt.
+
+    `whole`: with the model and a result that is complete, which only a run that has ended is sure to have both of.
+    """
+    paths = sorted((folder / "checkpoint" / number).iterdir()) if (number := newest(folder)) else []
+    paths += [folder / name for name in ("config.yaml", "log.jsonl")]
+    if whole:
+        paths += [folder / name for name in ("model.json", "model.safetensors")]
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.exists()}
+    result = read_json(folder / "result.json")
+    if result is not None and (whole or not result["complete"]):
+        files["result.json"] = (folder / "result.json").read_bytes()
+    return files
+
+
+def unpacked(files: Files, folder: Path) -> None:
+    """The files in place, so that whenever this is cut short the folder can be resumed from."""
+    states = {Path(name): content for name, content in files.items() if name.startswith("checkpoint/")}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        if Path(name) not in states and name != "result.json":
+            write(folder / name, content)
+    if states:
+        place = folder / next(iter(states)).parent
+        if not place.exists():
+            partial = place.with_name(f".{place.name}.partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            for path, content in states.items():
+                write(partial / path.name, content)
+            os.rename(partial, place)
+            flush_folder(place.parent)
+        for other in place.parent.iterdir():
+            if other.name.isdigit() and int(other.name) < int(place.name):
+                shutil.rmtree(other)
+    if "result.json" in files:
+        write(folder / "result.json", files["result.json"])  # last: where it is complete, so is the rest

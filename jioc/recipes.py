@@ -1,0 +1,255 @@
+"""The paper's tables as runs, the controls that it lacks, and the study of its readings. No torch here.
+
+A recipe is a function that gives named settings, in the shape of config.yaml; what it leaves out is a default. The
+names say the setting in full, so that several recipes can share a folder and a run that two of them want is run once.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from . import config as settings
+from .config import Options, Seed, refusal
+from .errors import Refused, unknown
+from .methods.specs import FIRST
+from .resolve import merged
+
+Values = dict[str, Any]
+Runs = dict[str, Values]
+
+HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
+LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    about: str
+    make: Callable[[], Runs]
+    seeds: tuple[int, ...] = (1, 2, 3)
+    scale: float = 1.0  # of the schedule, where the command does not say
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: a data set, a backbone, a memory."""
+
+    data: str
+    backbone: str
+    memory: int
+    tail: bool = False
+
+    def name(self, row: str) -> str:
+        """cifar100-lt-resnet18-1000-icarl-none."""
+        word = row.replace("+", "-") if "+" in row else f"{row}-none"
+        return f"{self.prefix}-{word}"
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.data}{'-lt' if self.tail else ''}-{self.backbone}-{self.memory}"
+
+    def values(self, row: str) -> Values:
+        method, _, coordinate = row.partition("+")
+        values: Values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
+        values["tasks"] = 5 if self.data == "cifar10" else 10
+        if self.tail:
+            values["long_tail"] = "paper"
+        if coordinate:
+            values["coordination"] = {"coordinate": coordinate}
+        return values
+
+    def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
+        for row in rows:
+            yield self.name(row), self.values(row)
+
+
+def columns(data: str, backbone: str, *memories: int, tail: bool = False) -> list[Column]:
+    return [Column(data, backbone, memory, tail) for memory in memories]
+
+
+RES18_TAIL = Column("cifar100", "resnet18", 1000, tail=True)
+RES18 = Column("cifar100", "resnet18", 1000)
+RES32 = Column("cifar100", "resnet32", 1000)
+
+
+def table2() -> Runs:
+    where = [
+        *columns("cifar10", "resnet18", 1000, 1500, tail=True),
+        *columns("cifar100", "resnet18", 1000, 1500, tail=True),
+        *columns("cifar100", "resnet32", 1000, 1500, tail=True),
+    ]
+    return {name: values for column in where for name, values in column.runs(HOSTS)}
+
+
+def table3() -> Runs:
+    where = [
+        *columns("miniimagenet", "resnet18", 1000, 2000),
+        *columns("tinyimagenet", "resnet18", 1000, 2000),
+        *columns("cub200", "resnet18", 500),
+        *columns("cifar100", "resnet18", 1000, 2000),
+        *columns("cifar100", "resnet32", 1000, 2000),
+    ]
+    return {name: values for column in where for name, values in column.runs(HOSTS)}
+
+
+def table4() -> Runs:
+    return dict(RES18_TAIL.runs(LOSSES))
+
+
+def table5() -> Runs:
+    return dict(RES18.runs(LOSSES))
+
+
+def table6() -> Runs:
+    return dict(RES32.runs(LOSSES))
+
+
+def figure4() -> Runs:
+    """SS-IL without and with output coordination; the paper does not say with how many exemplars."""
+    return {name: values for column in (RES18_TAIL, RES18, RES32) for name, values in column.runs(("ssil", "ssil+oc"))}
+
+
+def table6_controls() -> Runs:
+    """What JIOC must be more than: a larger distillation weight, the focal loss, class-balanced cross-entropy."""
+    changes: Runs = {f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)}
+    changes["icarl-focal"] = {"coordination": {"coordinate": "ic", "delta": "differentiated"}}
+    changes |= {f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)}
+    return {f"{RES32.prefix}-{name}": RES32.values("icarl") | change for name, change in changes.items()}
+
+
+def study() -> Runs:
+    """Table 6's losses on a hold-out, and each reading of the paper changed alone in every loss that it touches."""
+    plain = RES32.values("icarl") | {"holdout": 0.1}
+    runs: Runs = {word: plain | {"coordination": {"coordinate": word}} for word in ("none", "ic", "oc", "jioc")}
+    for losses, changes in READINGS:
+        for change in changes:
+            ((key, value),) = change.items()
+            for loss in losses:
+                name = f"{loss}-{key.replace('_', '-')}-{'yes' if value is True else value}"
+                runs[name] = plain | {"coordination": {"coordinate": loss} | change}
+    for loss in ("none", "ic", "oc", "jioc"):  # the paper's two GPUs: BN sees half a batch
+        runs[f"{loss}-half-batch-bn"] = plain | {"coordination": {"coordinate": loss}, "accumulate": 2}
+    return runs
+
+
+READINGS: tuple[tuple[tuple[str, ...], tuple[Values, ...]], ...] = (
+    (
+        ("ic", "jioc"),
+        ({"delta": "differentiated"}, {"delta_scale": "mean1"}, {"delta_scale": "per-class"}),
+    ),
+    (
+        ("oc", "jioc"),
+        (
+            *({"temperature": t} for t in (1, 4)),
+            {"kd_t2": True},
+            *({"gamma1": g} for g in (0.25, 0.5, 2)),
+            *({"gamma2": g} for g in (0, 0.1, 0.5, 5)),
+            *({"quiet_scale": word} for word in ("batch", "old-mean")),
+            *({"oc_data": word} for word in ("new", "old")),
+            {"oc_heads": "joint"},
+            {"host_kd": "add"},
+        ),
+    ),
+)
+
+
+def stems() -> Runs:
+    """ResNet18's first task under each stem, the other classes in one short task: the paper's 87.10 and 80.70."""
+    first = {"epochs": FIRST.epochs, "milestones": list(FIRST.milestones or ())}
+    runs: Runs = {}
+    for column in (RES18, RES18_TAIL):
+        for stem in ("cifar", "cifar-pool", "imagenet"):
+            values = column.values("icarl") | {"stem": stem, "base": 10, "increment": 90}
+            del values["tasks"]
+            runs[f"{column.prefix}-first-task-{stem}"] = values | {"first": first, "later": {"epochs": 1}}
+    return runs
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in [
+        Recipe("table2", "the long-tailed data sets, ten methods", table2),
+        Recipe("table3", "the balanced data sets, ten methods", table3),
+        Recipe("table4", "iCaRL's four losses, CIFAR-100-LT, ResNet18", table4),
+        Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", table5),
+        Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", table6),
+        Recipe("figure4", "SS-IL without and with output coordination", figure4),
+        Recipe("table6-controls", "what JIOC must be more than, in table 6's setting", table6_controls, seeds=(1,)),
+        Recipe("study", "the readings of the paper, one change at a time, on a hold-out", study, seeds=(1,), scale=0.3),
+        Recipe("stems", "the first task of ResNet18 under each stem", stems, seeds=(1,)),
+    ]
+}
+
+
+def find(word: str) -> Recipe:
+    """The recipe of that name, or the one that a YAML file holds."""
+    if word.endswith((".yaml", ".yml")):
+        return read(Path(word))
+    if word not in RECIPES:
+        raise unknown("recipe", word, RECIPES)
+    return RECIPES[word]
+
+
+# --- a recipe in a file ---
+
+
+class File(Options):
+    """base: settings of every run. runs: a name and what it changes. matrix: a setting and its values, all combined."""
+
+    base: Values = {}
+    runs: dict[str, Values | None] = {}
+    matrix: dict[str, list[Any]] = {}
+    seeds: tuple[Seed, ...] = (1, 2, 3)
+    scale: float = 1.0
+
+
+def read(path: Path) -> Recipe:
+    """The recipe that a file holds; settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
+    try:
+        file = File.model_validate(settings.read(path))
+    except ValidationError as error:
+        raise refusal(error, f"{path}: ") from None
+    if not file.runs and not file.matrix:
+        raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
+    runs: Runs = {}
+    for word, change in (file.runs or {"": {}}).items():
+        for combined in itertools.product(*([(key, value) for value in of] for key, of in file.matrix.items())):
+            name = "-".join([word] * bool(word) + [_word(key, value) for key, value in combined])
+            if not NAME.fullmatch(name):
+                raise Refused(f"{str(path)!r}: {name!r} cannot name a folder; letters, digits and . _ + - can")
+            if name in runs:
+                raise Refused(f"{str(path)!r} names two runs {name!r}")
+            runs[name] = merged(merged(nested(file.base), nested(change or {})), nested(dict(combined)))
+            if "method" not in runs[name]:
+                raise Refused(f"{str(path)!r}: run {name!r} has no method")
+    return Recipe(path.stem, str(path), lambda: runs, file.seeds, file.scale)
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def nested(values: Values) -> Values:
+    """Dotted names as sections."""
+    found: Values = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        if section:
+            found.setdefault(section, {})[name] = value
+        elif isinstance(value, dict):
+            found.setdefault(key, {}).update(value)
+        else:
+            found[key] = value
+    return found
+
+
+def _word(key: str, value: Any) -> str:
+    """What tells a value in a run's name: jioc, memory-40."""
+    if isinstance(value, str):
+        return value
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{key.rpartition('.')[2].replace('_', '-')}-{text.lower()}".replace(",", "+")

@@ -1,0 +1,64 @@
+"""When to stop: at Ctrl-C, at SIGTERM, before a time limit. What can go on exits with a status of its own. No torch."""
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .errors import Interrupted, Refused
+
+RESUME = 75
+"""Exit status that says: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
+
+
+class Stop:
+    """Asked before every step; says yes once a signal came or the time is nearly over."""
+
+    def __init__(self, seconds: float | None = None):
+        self.signal: int | None = None
+        self.until = None if seconds is None else time.monotonic() + seconds - min(60.0, seconds / 10)
+
+    def __call__(self) -> bool:
+        return self.signal is not None or (self.until is not None and time.monotonic() >= self.until)
+
+    @property
+    def status(self) -> int:
+        return Interrupted.status if self.signal == signal.SIGINT else RESUME
+
+
+@contextmanager
+def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
+    """Ctrl-C, SIGTERM and other signals ask the run to save and leave; a second Ctrl-C does not wait.
+
+    An `Interrupted` that passes through gets the status that tells who asked: 130 for Ctrl-C, 75 for the others.
+    """
+    stop = Stop(seconds)
+
+    def note(number: int, frame: object) -> None:
+        if stop.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.signal = number
+
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, *also)}
+    try:
+        yield stop
+    except Interrupted as error:
+        error.status = stop.status
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def duration(word: str) -> float:
+    """Seconds of 90, 90s, 30m, 2h or 1:30:00."""
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", word):
+        seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+    elif found := re.fullmatch(r"(\d+):(\d\d):(\d\d)", word):
+        seconds = 3600.0 * int(found[1]) + 60 * int(found[2]) + int(found[3])
+    else:
+        seconds = 0.0
+    if seconds <= 0:
+        raise Refused(f"--time-limit: {word!r} is refused: give seconds, 30m, 2h or 1:30:00")
+    return seconds

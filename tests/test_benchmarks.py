@@ -1,0 +1,61 @@
+"""What is kept in the repository: small copies that say the same, and tables that are made of them."""
+
+import csv
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from made_results import keep, made
+
+from jioc.report import page
+from jioc.report.runs import group, read
+
+ROOT = Path(__file__).parent.parent
+
+
+def script(name: str) -> ModuleType:
+    source = importlib.util.spec_from_file_location(f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py")
+    assert source is not None and source.loader is not None
+    module = sys.modules[source.name] = importlib.util.module_from_spec(source)
+    source.loader.exec_module(module)
+    return module
+
+
+def test_the_tables_of_readme_and_docs_are_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert script("tables").main(write_them=False) == 0, capsys.readouterr().out
+
+
+def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = keep(tmp_path / "runs", made(seed=1), made(seed=2))
+    tables = script("tables")
+    empty = f"before\n<!-- jioc table {runs} --format markdown -->\ntyped\n<!-- end of the table -->\nafter\n"
+    full = tables.current(empty)
+    assert "| iCaRL | 2 |" in full and "typed" not in full and full.startswith("before\n") and full.endswith("after\n")
+    assert tables.current(full) == full
+
+
+def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
+    runs = keep(tmp_path / "runs", made(classes=100, tasks=10), made(classes=100, tasks=10, seed=2, done=3))
+    assert script("keep").copies(runs, tmp_path / "kept") == 1
+    (copy,) = (tmp_path / "kept").glob("*/result.json")
+    whole, small = runs / copy.parent.name / "result.json", copy
+
+    def told(path: Path) -> str:
+        (one,) = group(read([path]))
+        one.runs[0].path = Path("somewhere/result.json")
+        return json.dumps(page.content([one]))
+
+    assert told(whole) == told(small)
+    assert small.stat().st_size < whole.stat().st_size / 3 and small.stat().st_size < 100_000
+
+
+def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
+    runs = keep(tmp_path / "runs", made(alls=[50.0] * 5), made(select="random"), made(seed=2, done=2))
+    (runs / "failures.json").write_text(json.dumps({"run-002": "out of memory", "run-009": "no such data"}))
+    assert script("keep").lines(runs, tmp_path / "study.csv") == 4
+    rows = list(csv.DictReader((tmp_path / "study.csv").read_text().splitlines()))
+    assert [row["outcome"] for row in rows] == ["finished", "finished", "out of memory", "no such data"]
+    assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""

@@ -1,0 +1,193 @@
+"""Grids on a real Ray cluster of two nodes and on submitit's local executor: whoever dies, all runs end as they should."""
+
+import collections
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from test_grid import complete, events
+from test_resume import outcome
+
+from jioc.cli import main
+
+pytestmark = [
+    pytest.mark.extras,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),  # sockets that Ray leaves open
+]
+
+GRID = {
+    "base": {
+        "method": "icarl", "task_sizes": [3, 3, 2, 2], "memory": 60, "later": {"epochs": 12}, "first": {"epochs": 12},
+        "device": "cpu", "checkpoint_every": 0,
+    },
+    "matrix": {"coordination.coordinate": ["none", "jioc"]}, "seeds": [1, 2, 3, 4],
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The grid's file, beside the grid run here."""
+    folder = tmp_path_factory.mktemp("grid")
+    (folder / "eight.yaml").write_text(yaml.safe_dump(GRID))
+    assert main(["grid", str(folder / "eight.yaml"), "--pack", "2", "--out", str(folder / "alone")]) == 0
+    return folder
+
+
+class Driver:
+    """`jioc grid` in a process of its own."""
+
+    def __init__(self, file: Path, out: Path, *words: str):
+        self.out = out
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "jioc", "grid", str(file), "--out", str(out), *words],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        )  # fmt: skip
+
+    def until(self, holds: Callable[[], Any]) -> Any:
+        """What becomes true while it works."""
+        while not (found := holds()):
+            assert self.process.poll() is None, self.process.communicate()[0]
+            time.sleep(0.05)
+        return found
+
+    def running(self) -> dict[str, int]:
+        """The process of each run that has begun and not ended."""
+        at: dict[str, int] = {}
+        with contextlib.suppress(FileNotFoundError):
+            for line in events(self.out):
+                if line["event"] == "begins":
+                    at[line["run"]] = line["pid"]
+                else:
+                    at.pop(line["run"], None)
+        return at
+
+    def busy(self) -> tuple[str, int] | None:
+        """A run that has learnt a task, and its process."""
+        for name, pid in self.running().items():
+            if (self.out / name / "result.json").exists():
+                return name, pid
+        return None
+
+    def end(self) -> str:
+        told, _ = self.process.communicate()
+        assert self.process.returncode == 0, told
+        return told
+
+
+def must_be_as_alone(out: Path, alone: Path) -> None:
+    """Every run is finished once, and equals the one that was left in peace."""
+    assert complete(out) == complete(alone) and len(complete(out)) == 8
+    ended = collections.Counter(line["run"] for line in events(out) if line["event"] == "finished")
+    assert set(ended.values()) == {1} and len(ended) == 8
+    for name in complete(alone):
+        assert outcome(out / name) == outcome(alone / name), name
+
+
+# --- Ray ---
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """Two nodes on this machine, two runs on each."""
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'jioc[ray]'")
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    from ray.cluster_utils import Cluster
+
+    nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "include_dashboard": False})
+    try:
+        nodes.second = nodes.add_node(num_cpus=2)
+        nodes.wait_for_nodes()
+        yield nodes
+    finally:
+        nodes.shutdown()
+
+
+def test_ray_a_worker_killed_and_a_node_stopped(cluster: Any, alone: Path, tmp_path: Path) -> None:
+    words = ("--on", "ray", "--address", cluster.address, "--sync-every", "0")
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
+    name, pid = driver.until(driver.busy)
+    os.kill(pid, signal.SIGKILL)
+    driver.until(lambda: driver.running().get(name, pid) != pid)  # it has begun again
+    driver.until(lambda: len(driver.running()) >= 3)  # so at least one is on the second node
+    cluster.remove_node(cluster.second, allow_graceful=False)
+    told = driver.end()
+    assert told.count("its worker died") >= 2
+    must_be_as_alone(tmp_path / "out", alone / "alone")
+
+
+def test_ray_the_driver_killed(cluster: Any, alone: Path, tmp_path: Path) -> None:
+    words = ("--on", "ray", "--address", cluster.address, "--sync-every", "0")
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
+    driver.until(lambda: complete(tmp_path / "out"))
+    driver.process.kill()
+    driver.process.communicate()
+    before = {name: (tmp_path / "out" / name / "result.json").stat().st_mtime_ns for name in complete(tmp_path / "out")}
+    told = Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
+    assert f"{len(before)} finished before" in told
+    for name, written in before.items():
+        assert (tmp_path / "out" / name / "result.json").stat().st_mtime_ns == written
+    must_be_as_alone(tmp_path / "out", alone / "alone")
+
+
+def test_ray_asked_to_stop_it_leaves_runs_that_go_on(cluster: Any, alone: Path, tmp_path: Path) -> None:
+    words = ("--on", "ray", "--address", cluster.address)
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
+    driver.until(driver.busy)
+    driver.process.send_signal(signal.SIGTERM)
+    told, _ = driver.process.communicate()
+    assert driver.process.returncode == 75 and "the same command goes on" in told
+    assert "stopped" in [line["event"] for line in events(tmp_path / "out")]
+    Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
+    must_be_as_alone(tmp_path / "out", alone / "alone")
+
+
+def test_ray_refuses_what_the_cluster_cannot_give(cluster: Any, alone: Path, tmp_path: Path) -> None:
+    words = ("--on", "ray", "--address", cluster.address, "--gpus-per-run", "1")
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
+    told, _ = driver.process.communicate()
+    assert driver.process.returncode == 2 and "--gpus-per-run 1: the whole cluster has 0" in told
+
+
+# --- Slurm ---
+
+
+SLURM = ("--on", "slurm", "--executor", "local", "--at-once", "2")
+
+
+def test_slurm_a_job_preempted_and_another_killed(alone: Path, tmp_path: Path) -> None:
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM)
+    name, pid = driver.until(driver.busy)
+    os.kill(pid, signal.SIGUSR2)
+    driver.until(lambda: driver.running().get(name, pid) != pid)
+    jobs = json.loads((tmp_path / "out" / "slurm.json").read_text())
+    other, pid = driver.until(driver.busy)
+    os.kill(pid, signal.SIGKILL)
+    told = driver.end()
+    assert told.count("died; submitted again") == 1
+    after = json.loads((tmp_path / "out" / "slurm.json").read_text())
+    assert after[other] != jobs[other] or other == name
+    happened = [line["event"] for line in events(tmp_path / "out") if line["run"] == name]
+    assert happened[:3] == ["begins", "stopped", "begins"]
+    must_be_as_alone(tmp_path / "out", alone / "alone")
+
+
+def test_slurm_the_driver_killed(alone: Path, tmp_path: Path) -> None:
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM)
+    driver.until(lambda: complete(tmp_path / "out") and driver.busy())
+    driver.process.kill()
+    driver.process.communicate()
+    told = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM).end()
+    assert "was submitted before" in told  # its jobs outlived it
+    must_be_as_alone(tmp_path / "out", alone / "alone")

@@ -1,0 +1,252 @@
+"""A grid: which runs, each as if alone, killed anywhere it goes on, and one that fails does not stop the others."""
+
+import itertools
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from test_resume import outcome
+from test_runs import figures
+
+from jioc import config as settings
+from jioc import grid, launch, recipes
+from jioc.cli import main
+from jioc.errors import Interrupted, Refused
+from jioc.jobs import Job, scaled, select
+from jioc.launch import on_slurm
+from jioc.launch.on_ray import Keeper, packed, unpacked
+from jioc.methods.specs import find
+from jioc.resolve import resolve
+from jioc.runner import run
+
+BASE: dict[str, Any] = {
+    "method": "icarl", "task_sizes": [4, 3, 3], "memory": 60, "later": {"epochs": 3}, "first": {"epochs": 4},
+    "device": "cpu", "checkpoint_every": 0,
+}  # fmt: skip
+
+
+def file(folder: Path, **content: Any) -> str:
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({"base": BASE, "seeds": [1, 2]} | content))
+    return str(path)
+
+
+BOTH = {"matrix": {"coordination.coordinate": ["none", "jioc"]}}
+
+
+def complete(folder: Path) -> list[str]:
+    """The runs below a folder that are finished."""
+    found = []
+    for path in folder.glob("*/result.json"):
+        if json.loads(path.read_bytes())["complete"]:
+            found.append(path.parent.name)
+    return sorted(found)
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "grid.jsonl").read_text().splitlines()]
+
+
+def refused(words: list[str], capsys: pytest.CaptureFixture[str], status: int = 2) -> str:
+    assert main(words) == status
+    told = capsys.readouterr().err
+    assert told.startswith("jioc: ") and told.count("\n") == 1
+    return told
+
+
+def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["grid", file(tmp_path, **BOTH), "--pack", "2", "--out"]
+    assert main([*words, str(tmp_path / "alone")]) == 0
+    killed = tmp_path / "killed"
+    child = os.fork()
+    if child == 0:
+        os._exit(main([*words, str(killed)]))
+    while len(done := complete(killed)) < 2:
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in done}
+    capsys.readouterr()
+    assert main([*words, str(killed)]) == 0
+    told = capsys.readouterr().out
+    assert f"{len(complete(killed))} runs" in told and len(complete(killed)) == 4
+    for name in complete(tmp_path / "alone"):
+        assert outcome(killed / name) == outcome(tmp_path / "alone" / name)
+    ended = [line["run"] for line in events(killed) if line["event"] == "finished"]
+    assert sorted(ended) == complete(killed)  # each once
+    for name, written in before.items():
+        assert (killed / name / "result.json").stat().st_mtime_ns == written and f"{name}  begins" not in told
+
+
+def test_a_run_of_a_grid_is_the_run_alone_and_its_line_repeats_it(tmp_path: Path) -> None:
+    assert (
+        main(["grid", file(tmp_path, **BOTH), "--seeds", "3", "--only", "jioc", "--out", str(tmp_path / "grid")]) == 0
+    )
+    kept = json.loads((tmp_path / "grid" / "jioc-seed3" / "result.json").read_bytes())
+    alone = run(**BASE | {"coordination": {"coordinate": "jioc"}, "seed": 3})
+    assert figures(kept) == figures(alone)
+    words = kept["command"].split()
+    assert words[:3] == ["jioc", "run", "icarl"]
+    assert main([*words[1:], "--out", str(tmp_path / "line"), "--device", "cpu"]) == 0
+    assert figures(json.loads((tmp_path / "line" / "result.json").read_bytes())) == figures(kept)
+
+
+def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JIOC_DATA", raising=False)
+    runs = {"bad": {"data": "cifar10", "data_dir": str(tmp_path), "task_sizes": None, "tasks": 5}, "good": {}}
+    words = ["grid", file(tmp_path, runs=runs, seeds=[1]), "--out", str(tmp_path / "out")]
+    assert "1 of 2 runs failed" in refused(words, capsys, status=1)
+    assert complete(tmp_path / "out") == ["good-seed1"]
+    kept = json.loads((tmp_path / "out" / "failures.json").read_text())
+    assert list(kept) == ["bad-seed1"] and "cifar-10-batches-py" in kept["bad-seed1"]
+    assert main([*words, "--only", "good"]) == 0 and (tmp_path / "out" / "failures.json").exists()
+
+
+def test_an_interrupted_grid_says_so_and_begins_no_other_run(
+    tmp_path: Path,
+) -> None:
+    asked = itertools.count()
+    with pytest.raises(Interrupted, match="0 of 4 runs are finished"):
+        grid.main([file(tmp_path, **BOTH), "--out", str(tmp_path / "out")], lambda: next(asked) > 3)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["grid.jsonl", "none-seed1"]
+    assert [line["event"] for line in events(tmp_path / "out")] == ["begins", "stopped"]
+
+
+def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grid", file(tmp_path, **BOTH), "--dry-run", "--out", str(tmp_path / "out")]) == 0
+    told = capsys.readouterr().out
+    assert told.count("not begun") == 4 and "--coordinate jioc --seed 2" in told and not (tmp_path / "out").exists()
+
+
+def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    good = file(tmp_path, **BOTH)
+    assert "did you mean 'table6'?" in refused(["grid", "tabel6", *out], capsys)
+    assert "did you mean '--seeds'?" in refused(["grid", good, *out, "--seed", "1", "--sees", "2"], capsys)
+    assert "takes --seeds" in refused(["grid", good, *out, "--seed", "1"], capsys)
+    assert "whole numbers" in refused(["grid", good, *out, "--seeds", "one"], capsys)
+    assert "no run's name holds 'oc-x'" in refused(["grid", good, *out, "--only", "oc-x"], capsys)
+    assert "at least 1" in refused(["grid", good, *out, "--pack", "0"], capsys)
+    assert "above 0" in refused(["grid", good, *out, "--scale", "-1"], capsys)
+    assert "--memory" in refused(["grid", good, *out, "--memory", "lots"], capsys)
+    assert "did you mean 'slurm'?" in refused(["grid", good, *out, "--on", "slrum"], capsys)
+    assert "is for ray" in refused(["grid", good, *out, "--address", "auto"], capsys)
+    assert "is for local" in refused(["grid", good, *out, "--on", "ray", "--pack", "2"], capsys)
+    assert "as its first word" in refused(["grid", *out], capsys)
+    for content, told in [
+        ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
+        ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
+        ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
+    ]:  # fmt: skip
+        assert told in refused(["grid", file(tmp_path, **content), *out], capsys)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_another_run_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["grid", file(tmp_path, **BOTH), "--out", str(tmp_path / "out"), "--only", "none", "--seeds", "1"]
+    assert main(words) == 0
+    before = (tmp_path / "out" / "none-seed1" / "result.json").read_bytes()
+    capsys.readouterr()
+    assert "holds another run: memory differ" in refused([*words, "--memory", "50"], capsys)
+    assert main([*words, "--checkpoint-every", "9"]) == 0  # the machine's settings may differ
+    assert (tmp_path / "out" / "none-seed1" / "result.json").read_bytes() == before
+
+
+def test_a_file_combines_runs_and_matrix(tmp_path: Path) -> None:
+    content = {"runs": {"a": {}, "b": {"coordination": {"coordinate": "jioc"}}}, "matrix": {"memory": [40, 50]}}
+    made = recipes.find(file(tmp_path, **content)).make()
+    assert list(made) == ["a-memory-40", "a-memory-50", "b-memory-40", "b-memory-50"]
+    assert made["b-memory-50"]["memory"] == 50 and made["b-memory-50"]["coordination"] == {"coordinate": "jioc"}
+    with pytest.raises(Refused, match="names two runs"):
+        recipes.find(file(tmp_path, matrix={"memory": [40, 40]}))
+
+
+def test_only_takes_a_whole_name_before_a_part() -> None:
+    named: dict[str, Any] = {"jioc": {}, "jioc-temperature-4": {}, "oc-temperature-4": {}, "none": {}}
+    assert list(select(named, ["jioc"])) == ["jioc"]
+    assert list(select(named, ["jioc-"])) == ["jioc-temperature-4"]
+    assert list(select(named, ["none", "jioc*4"])) == ["jioc-temperature-4", "none"]
+
+
+def test_a_scaled_schedule_is_shorter_throughout() -> None:
+    config = resolve(settings.make(**scaled({"method": "foster"}, find("foster"), 0.1)))
+    assert (config.later.epochs, config.first.epochs, config.second.epochs) == (17, 20, 13)
+    given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.1)
+    first = resolve(settings.make(**given)).first
+    assert (first.epochs, first.milestones) == (10, (4, 8))
+
+
+# --- elsewhere, without a cluster ---
+
+
+@pytest.mark.parametrize(("place", "extra"), [("ray", "ray"), ("slurm", "submitit")])
+def test_without_its_extra_a_launcher_says_what_to_install(
+    place: str, extra: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, extra, None)
+    told = refused(["grid", file(tmp_path, **BOTH), "--on", place, "--out", str(tmp_path / "out")], capsys)
+    assert f"pip install 'jioc[{place}]'" in told and not (tmp_path / "out").exists()
+
+
+def job(folder: Path, **change: Any) -> Job:
+    return Job(folder.name, resolve(settings.make(**BASE | change)), folder)
+
+
+def half_way(folder: Path) -> None:
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**BASE, out=folder, stop=lambda: next(asked) == 30)
+
+
+def test_a_run_goes_on_from_its_packed_folder(tmp_path: Path) -> None:
+    run(**BASE, out=tmp_path / "alone")
+    half_way(tmp_path / "here")
+    unpacked(packed(tmp_path / "here", whole=False), tmp_path / "there")
+    assert len(list((tmp_path / "there" / "checkpoint").iterdir())) == 1
+    run(**BASE, out=tmp_path / "there", resume=True)
+    unpacked(packed(tmp_path / "there", whole=True), tmp_path / "here")  # over what was there
+    assert outcome(tmp_path / "here") == outcome(tmp_path / "there") == outcome(tmp_path / "alone")
+
+
+def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) -> None:
+    run(**BASE, out=tmp_path / "run")
+    assert not {"result.json", "model.safetensors"} & packed(tmp_path / "run", whole=False).keys()
+    assert {"result.json", "model.safetensors"} <= packed(tmp_path / "run", whole=True).keys()
+
+
+def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) -> None:
+    half_way(tmp_path / "first")
+    old = packed(tmp_path / "first", whole=False)
+    run(**BASE, out=tmp_path / "first", resume=True)
+    done = packed(tmp_path / "first", whole=True)
+    (tmp_path / "kept").mkdir()
+    keeper = Keeper([job(tmp_path / "kept" / "a")])
+    first = keeper.begin("a", "here", 1)
+    assert first == (1, {}) and keeper.take("a", 1, old, None) and keeper.go_on("a", 1)
+    second = keeper.begin("a", "there", 2)
+    assert second is not None and second[0] == 2 and second[1].keys() == old.keys()
+    assert not keeper.go_on("a", 1) and not keeper.take("a", 1, done, "finished")
+    assert keeper.take("a", 2, done, "finished") and not keeper.take("a", 2, old, None)
+    assert keeper.begin("a", "here", 3) is None  # finished
+    assert [line["event"] for line in events(tmp_path / "kept")] == ["begins", "begins", "finished"]
+
+
+def test_a_slurm_job_asks_for_what_was_said() -> None:
+    where = launch.make(on="slurm", gpus_per_run=2, time_limit="90m", at_once=4, sbatch=("partition=gpu", "mem=8G"))
+    assert on_slurm.parameters(where) == {
+        "name": "jioc", "timeout_min": 90, "gpus_per_node": 2, "cpus_per_task": 1, "slurm_array_parallelism": 4,
+        "slurm_signal_delay_s": 120, "slurm_additional_parameters": {"partition": "gpu", "mem": "8G"},
+    }  # fmt: skip
+    for wrong in ({"gpus_per_run": 0.5}, {"sbatch": ("partition",)}, {"time_limit": "soon"}):
+        with pytest.raises(Refused, match="--"):
+            on_slurm.parameters(launch.make(on="slurm", **wrong))

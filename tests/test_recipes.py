@@ -1,0 +1,108 @@
+"""The recipes are the paper's tables, cell by cell; the line that repeats a run repeats it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as examples
+from hypothesis import strategies as st
+from test_datasets import tiny_imagenet
+
+from jioc import cli, command, recipes
+from jioc import config as settings
+from jioc.config import MACHINE, Config
+from jioc.flags import said
+from jioc.methods.specs import SPECS, find
+from jioc.report import paper
+from jioc.resolve import resolve
+
+PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
+TABLES = {"table2": 2, "table3": 3, "table4": 4, "table5": 5, "table6": 6}
+
+
+def finished(values: dict[str, Any]) -> dict[str, Any]:
+    """What result.json would say of the setting of a run that is finished."""
+    config = settings.plain(resolve(settings.make(**values)))
+    rows = [{"classes": [t, t + 1]} for t in range(config["tasks"])]
+    return {"config": config, "tasks": rows, "complete": True}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
+    cells = [tuple(row[1:7]) for row in [*PAPER["averages"], *PAPER["steps"]] if row[0] == TABLES[name]]
+    found = [paper.setting(finished(values)) for values in recipes.find(name).make().values()]
+    assert sorted(map(str, found)) == sorted(map(str, cells))
+    assert all(paper.average(where) is not None for where in found)
+
+
+def test_recipes_agree_on_what_a_name_means() -> None:
+    named: dict[str, Any] = {}
+    for name in [*TABLES, "figure4", "table6-controls"]:
+        for run, values in recipes.find(name).make().items():
+            assert named.setdefault(run, values) == values
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_every_run_of_a_recipe_is_a_setting_of_its_own(name: str) -> None:
+    made = recipes.find(name).make()
+    assert len({settings.digest(resolve(settings.make(**values))) for values in made.values()}) == len(made)
+
+
+def test_the_study_changes_one_thing_at_a_time() -> None:
+    made = {name: settings.plain(resolve(settings.make(**values))) for name, values in recipes.study().items()}
+    for name, config in made.items():
+        assert config["holdout"] == 0.1
+        host = made[name.split("-")[0]]
+        assert len(settings.differences(host, config)) == (0 if name in ("none", "ic", "oc", "jioc") else 1), name
+
+
+def repeated(config: Config) -> Config:
+    words = command.words(config)
+    parser = cli._run_parser(find(words[0]))
+    found = parser.parse(words)
+    values = said(found, find(words[0]))
+    values["method"] = words[0]
+    return resolve(settings.make(**{k: v for k, v in values.items() if k not in ("config", "out")}))
+
+
+@pytest.mark.parametrize("name", recipes.RECIPES)
+def test_the_line_of_a_run_gives_its_settings(name: str) -> None:
+    for values in list(recipes.find(name).make().values())[::7]:
+        config = resolve(settings.make(**values, seed=3))
+        assert repeated(config) == config
+
+
+@given(
+    method=st.sampled_from(sorted(SPECS)), seed=st.integers(0, 9), init_seed=st.none() | st.integers(0, 9),
+    epochs=st.none() | st.integers(1, 400), first=st.none() | st.integers(1, 400), lr=st.none() | st.floats(1e-4, 1),
+    flip=st.none() | st.booleans(), compiled=st.none() | st.booleans(), mean=st.none() | st.just((0.25,)),
+    kd_t2=st.booleans(), memory_per_class=st.none() | st.integers(1, 50), data=st.sampled_from(["digits", "cifar100"]),
+)  # fmt: skip
+@examples(max_examples=40, deadline=None)
+def test_the_line_of_any_run_gives_its_settings(
+    epochs: int | None, first: int | None, lr: float | None, compiled: bool | None, kd_t2: bool, **values: Any
+) -> None:
+    given: dict[str, Any] = {
+        "later": {"epochs": epochs, "lr": lr}, "first": {"epochs": first}, "compile": compiled,
+        "coordination": {"kd_t2": kd_t2},
+    }  # fmt: skip
+    config = resolve(settings.make(**values, **given, device="cpu", checkpoint_every=7))
+    differs = settings.differences(settings.plain(repeated(config)), settings.plain(config))
+    assert set(differs) <= MACHINE
+
+
+def test_a_class_order_is_repeated_from_the_runs_own_file() -> None:
+    config = settings.make(method="icarl", order=tuple(range(10)))
+    assert command.line(config) == "jioc run icarl --config config.yaml"
+
+
+def test_a_column_whose_data_is_elsewhere_runs_on_a_made_tree(tmp_path: Path) -> None:
+    tiny_imagenet(tmp_path)
+    words = ["grid", "table3", "--only", "tinyimagenet-resnet18-1000-icarl-jioc", "--seeds", "1", "--epochs", "1"]
+    words += ["--data-dir", str(tmp_path), "--tasks", "3", "--backbone", "tiny", "--device", "cpu"]
+    assert cli.main([*words, "--out", str(tmp_path / "out")]) == 0
+    (kept,) = (tmp_path / "out").glob("*/result.json")
+    result = json.loads(kept.read_bytes())
+    assert result["complete"] and len(result["tasks"]) == 3 and result["config"]["coordination"]["coordinate"] == "jioc"

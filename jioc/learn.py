@@ -32,7 +32,7 @@ KNOWN = ("refuse", "add")
 def main(words: list[str]) -> int:
     source, method, values = _before_the_flags(words)
     spec = find(method)
-    found = _parser(spec, settings.make(**values) if values else None).parse(words)
+    found = _parser(spec, _resolved(values) if values else None).parse(words)
     if source is None or found.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
     if found.known not in KNOWN:
@@ -42,8 +42,7 @@ def main(words: list[str]) -> int:
     own.pop("model")
     own["method"] = method
     given = said(found, spec)
-    config = settings.make(**merged(values, given))
-    config = resolve(config, catalogue.in_memory(folder.name, 1, config.image_size or 8))
+    config = _resolved(merged(values, given))
     if known == "refuse":
         _refuse_known(source, folder)
     target = _target(source, out)
@@ -120,6 +119,12 @@ def _before_the_flags(words: list[str]) -> tuple[Path | None, str, dict[str, Any
     if named.endswith(".py") and found.method is None:
         raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
     return folder, found.method or named, values | {"method": found.method or named}
+
+
+def _resolved(values: dict[str, Any]) -> Config:
+    """The settings with all that is not said; the number of classes is looked at when they are known."""
+    config = settings.make(**values)
+    return resolve(config, catalogue.in_memory(config.data, 1, config.image_size or 8))
 
 
 def _about(folder: Path) -> dict[str, Any]:

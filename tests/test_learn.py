@@ -170,3 +170,11 @@ def test_a_disk_that_fails_leaves_the_model(
     monkeypatch.setattr("jioc.model.write", full)
     assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 2
     assert "cannot be kept in" in capsys.readouterr().err and contents(run) == before
+
+
+def test_a_model_from_before_an_option_existed_learns_with_its_default(place: Path, run: Path) -> None:
+    about = json.loads((run / "model.json").read_bytes())
+    del about["config"]["options"]["kd_weight"], about["config"]["momentum"]
+    (run / "model.json").write_text(json.dumps(about))
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 0
+    assert json.loads((run / "model.json").read_bytes())["config"]["options"]["kd_weight"] == 1.0

@@ -242,7 +242,7 @@ def export(words: list[str]) -> int:
 
 
 COMMANDS = {
-    "demo": demo, "run": run, "predict": predict, "learn": learn, "export": export, "grid": grid,
+    "demo": demo, "run": run, "grid": grid, "predict": predict, "learn": learn, "export": export,
     "table": table_, "report": report, "list": list_, "data": data,
 }  # fmt: skip
 

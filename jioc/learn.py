@@ -8,9 +8,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from . import config as settings
 from .config import Config
-from .console import Console, percent
+from .console import Console, percent, printable
 from .data import catalogue, listing
-from .errors import Interrupted, Refused, unknown
+from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import Spec, find
 from .resolve import merged, resolve, total_epochs
@@ -32,7 +32,7 @@ KNOWN = ("refuse", "add")
 def main(words: list[str]) -> int:
     source, method, values = _before_the_flags(words)
     spec = find(method)
-    found = _parser(spec, settings.make(**values) if values else None).parse(words)
+    found = _parser(spec, _resolved(values) if values else None).parse(words)
     if source is None or found.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
     if found.known not in KNOWN:
@@ -42,8 +42,9 @@ def main(words: list[str]) -> int:
     own.pop("model")
     own["method"] = method
     given = said(found, spec)
-    config = settings.make(**merged(values, given))
-    config = resolve(config, catalogue.in_memory(folder.name, 1, config.image_size or 8))
+    config = _resolved(merged(values, given))
+    if not folder.exists():
+        raise Refused(f"there is no folder {str(folder)!r}")
     if known == "refuse":
         _refuse_known(source, folder)
     target = _target(source, out)
@@ -84,15 +85,14 @@ def taught(
 def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> Any:
     """The images of a folder in the shape that the model keeps."""
     from .data.dataset import load
+    from .data.given import picture_form
 
-    c, h, w = learner.look.shape
-    if h != w:
-        raise Refused(f"this model learnt arrays of {c}x{h}x{w}; image files are made square")
+    side, grey = picture_form(learner.look.shape)
     reading = {
         "data": str(folder.absolute()),
-        "image_size": learner.look.size or w,
-        "canvas": w,
-        "colour": "grey" if c == 1 else "rgb",
+        "image_size": learner.look.size or side,
+        "canvas": side,
+        "colour": "grey" if grey else "rgb",
         "mean": None,
         "std": None,
         "flip": None,
@@ -106,7 +106,7 @@ def keep(target: Path, learner: "Learner") -> None:
     try:
         save(target, learner)
     except OSError as error:
-        raise Refused(f"the model cannot be kept in {str(target)!r}: {error.strerror or error}") from None
+        raise Failed(f"the model cannot be kept in {str(target)!r}: {error.strerror or error}") from None
 
 
 def _before_the_flags(words: list[str]) -> tuple[Path | None, str, dict[str, Any]]:
@@ -120,6 +120,12 @@ def _before_the_flags(words: list[str]) -> tuple[Path | None, str, dict[str, Any
     if named.endswith(".py") and found.method is None:
         raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
     return folder, found.method or named, values | {"method": found.method or named}
+
+
+def _resolved(values: dict[str, Any]) -> Config:
+    """The settings with all that is not said; the number of classes is looked at when they are known."""
+    config = settings.make(**values)
+    return resolve(config, catalogue.in_memory(config.data, 1, config.image_size or 8))
 
 
 def _about(folder: Path) -> dict[str, Any]:
@@ -137,8 +143,6 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def _refuse_known(source: Path, folder: Path) -> None:
     """Before a single image is decoded."""
-    if not folder.exists():
-        raise Refused(f"there is no folder {str(folder)!r}")
     catalogue.find(str(folder.absolute()), 8)
     known = set(map(str, _about(source)["classes"]))
     again = [name for name in listing.class_names(folder) if name in known]
@@ -200,9 +204,8 @@ class LearnConsole(Console):
         c, self.sizes = self.config, what["sizes"]
         old = sum(self.sizes[:-1])
         coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
-        named = ", ".join(
-            f"{name} ({n:,})" for name, n in zip(what["classes"][old:], what["counts"][old:], strict=True)
-        )
+        new = zip(what["classes"][old:], what["counts"][old:], strict=True)
+        named = printable(", ".join(f"{name} ({n:,})" for name, n in new))
         print(f"{self.spec.title}{coordinated}, {c.backbone}, {what['device']} ({what['precision']})")
         print(f"{sum(what['counts'][:old]):,} exemplars of {old} classes; images of new ones: {named}")
         self.bar = self.bars.add_task("", total=total_epochs(c, self.spec, what["done"]), told="")

@@ -267,7 +267,7 @@ def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", meth
     """The model in a folder. `to_learn`: with its exemplars; `method`: the file of a method of one's own."""
     from .runner import pick_device
 
-    where = pick_device(device)
+    where = pick_device(settings.make(method="finetune", device=device).device)
     folder = model_folder(Path(place))
     for last in (False, False, True):
         about = read_about(folder)

@@ -57,11 +57,9 @@ def answers(
 ) -> Iterator[tuple[str, Answer | str]]:
     """For each path its answer, or what is wrong with the file, in the order of the paths."""
     from .data.flow import decoded
+    from .data.given import picture_form
 
-    c, h, w = learner.look.shape
-    if h != w:
-        raise Refused(f"this model learnt arrays of {c}x{h}x{w}; image files are made square")
-    for part in decoded(paths, w, grey=c == 1):
+    for part in decoded(paths, *picture_form(learner.look.shape)):
         scores, best = learner.confidence(part.pixels, readout).topk(min(top, len(learner.classes)))
         for row, path in enumerate(part.paths):
             if row in part.bad:

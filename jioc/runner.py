@@ -116,7 +116,7 @@ class Run:
         self.how = how(config, self.device, self.train.resident)
         set_up_torch(self.how, config.deterministic)
         self.environment, self.commit = environment(self.device, self.how), commit()
-        self.command = command.line(config)
+        self.command = command.line(config) if scenario is None else None
         self.dataset = dataset
 
         self.generators = generators(config, self.device)

@@ -108,6 +108,7 @@ def test_known_classes_are_refused_or_added(
         (["{run}"], "jioc learn needs a model and a folder of class folders"),
         ([], "jioc learn needs a model and a folder"),
         (["{run}", "{two}x"], "there is no folder"),
+        (["{run}", "{two}x", "--known", "add"], "jioc: there is no folder"),
         (["nowhere", "{two}"], "there is no model in 'nowhere'"),
         (["{run}", "{two}", "--known", "ad"], "unknown value of --known 'ad'; did you mean 'add'?"),
         (["{run}", "{two}", "--backbone", "tiny"], "unknown option '--backbone'"),
@@ -168,5 +169,13 @@ def test_a_disk_that_fails_leaves_the_model(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("jioc.model.write", full)
-    assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 2
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 1
     assert "cannot be kept in" in capsys.readouterr().err and contents(run) == before
+
+
+def test_a_model_from_before_an_option_existed_learns_with_its_default(place: Path, run: Path) -> None:
+    about = json.loads((run / "model.json").read_bytes())
+    del about["config"]["options"]["kd_weight"], about["config"]["momentum"]
+    (run / "model.json").write_text(json.dumps(about))
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 0
+    assert json.loads((run / "model.json").read_bytes())["config"]["options"]["kd_weight"] == 1.0

@@ -135,6 +135,7 @@ def test_any_file_name_is_printed(place: Path, tmp_path: Path, capsysbinary: pyt
         (["{run}"], 2, "the following arguments are required: image"),
         (["{run}", "a.png", "--top", "0"], 2, "--top: '0' is no number of classes"),
         (["{run}", "a.png", "--readout", "nnn"], 2, "unknown read-out 'nnn'"),
+        (["{run}", "a.png", "--device", "gpu"], 2, "--device: 'gpu' is refused"),
         (["{run}", "a.png", "--tpo", "2"], 2, "unknown option '--tpo'; did you mean '--top'?"),
         (["{run}", "a.png"], 1, "'a.png' cannot be read: No such file or directory"),
         (["{run}", "{empty}"], 1, "is a folder without an image"),

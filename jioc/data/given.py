@@ -30,18 +30,24 @@ def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
     return np.stack(found) if found else np.zeros((0, *shape), np.uint8)
 
 
-def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
+def picture_form(shape: tuple[int, int, int]) -> tuple[int, bool]:
+    """The side of the square that a picture is made, and whether it is grey; refused where a model learnt no such."""
     c, h, w = shape
-    if h != w:
-        raise Refused(f"this model takes arrays of {c}x{h}x{w} (channels, height, width) and nothing of another size")
+    if h != w or c not in (1, 3):
+        raise Refused(f"this model learnt arrays of {c}x{h}x{w} (channels, height, width), which no picture becomes")
+    return w, c == 1
+
+
+def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
+    side, grey = picture_form(shape)
     name = repr(str(image)) if isinstance(image, (str, os.PathLike)) else "an image"
     try:
         if isinstance(image, (str, os.PathLike)):
-            return decode.square(decode.contents(os.fspath(image)), w, grey=c == 1)[0]
+            return decode.square(decode.contents(os.fspath(image)), side, grey)[0]
         if isinstance(image, np.ndarray):
             image = Image.fromarray(_levels(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image))
         if isinstance(image, Image.Image):
-            return decode.squared(image.copy(), w, grey=c == 1)[0]
+            return decode.squared(image.copy(), side, grey)[0]
     except decode.Unusable as why:
         raise Refused(f"{name} {why}") from None
     except (TypeError, ValueError, OSError) as error:

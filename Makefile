@@ -31,7 +31,7 @@ test-extras: .venv/extras
 	touch $@
 
 .venv/extras: .venv/tested
-	$(INSTALL) -e '.[dev,browser,tensorboard,wandb,mlflow]'
+	$(INSTALL) -e '.[dev,browser,tensorboard,wandb,mlflow,onnx,avalanche,ray,slurm,kernels]'
 	command -v chromedriver >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
 	  || echo "no browser could be installed: its tests will skip"
 	touch $@

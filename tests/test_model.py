@@ -364,3 +364,18 @@ def test_a_method_in_a_file_is_not_run_unasked(tmp_path: Path, capsys: pytest.Ca
     assert main(["learn", *words]) == 2
     assert not (tmp_path / "sprung").exists()
     assert main(["predict", *words, "--method", str(example)]) == 0
+
+
+@pytest.mark.gpu
+def test_a_model_trained_on_cuda_answers_and_learns_on_wherever_it_is(tmp_path: Path, digits: Dataset) -> None:
+    jioc.run(method="icarl", **QUICK | {"device": "cuda", "precision": "fp32"}, out=tmp_path / "run")
+    here, there = (jioc.load(tmp_path / "run", device=device) for device in ("cpu", "cuda"))
+    a, b = (learner.readouts(digits.test_x)["cnn"] for learner in (here, there))
+    assert (a.argmax(1) == b.argmax(1)).float().mean() > 0.98 and torch.allclose(a, b, atol=0.05)
+    renamed = replace(digits, classes=[f"another {name}" for name in digits.classes])
+    for device in ("cpu", "cuda"):
+        learner = jioc.load(tmp_path / "run", to_learn=True, device=device)
+        twice = [learner.learn(renamed, config=learner.config.model_copy(update={"device": device})) for _ in range(2)]
+        assert len(twice[0].classes) == 20 and twice[0].device.type == device
+        if device == "cpu":
+            assert torch.equal(*(t.readouts(digits.test_x)["cnn"] for t in twice))

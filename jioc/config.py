@@ -78,8 +78,8 @@ class Config(Options):
 
     # --- what is learnt ---
     data: str = "digits"
-    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; or a csv of path, label
-    and perhaps split."""
+    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of path, label
+    and perhaps split; or a Python file whose load() returns arrays."""
     data_dir: Path | None = None
     """Where the official files lie (also JIOC_DATA)."""
     image_size: Annotated[int, Field(ge=4, le=1024)] | None = None

@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from .config import Config, Options, Schedule
+from .config import Config, Coordination, Options, Schedule
 from .errors import Refused, unknown
 from .methods.specs import Spec
 from .resolve import resolve
@@ -96,21 +96,34 @@ def add_fields(parser: Any, names: Iterable[str], of: type[Options] = Config) ->
 
 def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:
     """The values that were given, in the shape of the configuration."""
+    known = names(spec)  # a command has flags of its own besides
+    values = nested({key: value for key, value in vars(found).items() if value is not None and key in known}, spec)
+    if "order" in values:
+        values["order"] = _lines(Path(values["order"]))
+    return values
+
+
+def nested(flat: dict[str, Any], spec: Spec) -> dict[str, Any]:
+    """Values by the names of their flags, in the shape of the configuration."""
     values: dict[str, Any] = {}
-    for key, value in vars(found).items():
-        if value is None:
-            continue
-        if key == "order":
-            values[key] = _lines(Path(value))
-        elif key in Config.model_fields:
+    for key, value in flat.items():
+        if key in Config.model_fields:
             values[key] = value
         elif key in spec.options.model_fields:
             values.setdefault("options", {})[key] = value
         else:
             section, part = _section(key)
-            if section:
-                values.setdefault(section, {})[part] = value
+            if section is None:
+                raise unknown("setting", key, names(spec))
+            values.setdefault(section, {})[part] = value
     return values
+
+
+def names(spec: Spec) -> list[str]:
+    """Of every flag, with underscores."""
+    stages = [prefix + part for prefix in PREFIX.values() for part in Schedule.model_fields]
+    single = [name for name in Config.model_fields if name not in (*PREFIX, "coordination", "options")]
+    return [*single, *stages, *Coordination.model_fields, *spec.options.model_fields]
 
 
 def _section(key: str) -> tuple[str | None, str]:
@@ -119,9 +132,7 @@ def _section(key: str) -> tuple[str | None, str]:
             return section, key.removeprefix(PREFIX[section])
     if key in Schedule.model_fields:
         return "later", key
-    coordination = Config.model_fields["coordination"].annotation
-    assert isinstance(coordination, type) and issubclass(coordination, Options)
-    return ("coordination", key) if key in coordination.model_fields else (None, key)
+    return ("coordination", key) if key in Coordination.model_fields else (None, key)
 
 
 def _lines(path: Path) -> list[str]:

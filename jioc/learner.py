@@ -10,19 +10,19 @@ here give the same weights, bit for bit on a CPU.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from .config import Config
+from .config import Config, Options, make, plain
 from .coordination import JIOC
 from .data import catalogue
 from .data.dataset import Dataset
 from .data.given import Given, pixels_of
-from .data.loader import Images
+from .data.loader import Images, TaskData
 from .data.scenario import Scenario
 from .errors import Refused, unknown
 from .memory import Memory
@@ -30,6 +30,7 @@ from .methods import specs
 from .methods.base import Method
 from .nets.incremental import build
 from .resolve import resolve
+from .types import Task
 
 if TYPE_CHECKING:
     from .runner import Callback, Run
@@ -46,11 +47,13 @@ class Look:
     mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
     std: tuple[float, ...]
     augment: Any  # the usual Augmentation, a dataclass; None: not known
+    whole: bool = True  # whether pixels are levels of uint8; otherwise floats of any scale
 
     @classmethod
     def of(cls, dataset: Dataset) -> "Look":
         c, h, w = dataset.train_x.shape[1:]
-        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment)
+        whole = dataset.train_x.dtype == np.uint8
+        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment, whole)
 
     def seen(self, pixels: np.ndarray, device: torch.device) -> Images:
         """Images as the test set of a run is seen."""
@@ -108,6 +111,44 @@ class Learner:
         images train beside the exemplars, and are kept after them while the class has room. `reseed`: begin the
         generators afresh from the settings' seeds.
         """
+        return _taught(self._run(dataset, known, config, reseed, callback, stop), self.counts)
+
+    def rehearse(
+        self,
+        dataset: Dataset,
+        *,
+        config: Config | None = None,
+        callback: "Callback | None" = None,
+        stop: Callable[[], bool] | None = None,
+    ) -> "Learner":
+        """The learner after plain replay of new images of classes that it knows, and of its exemplars.
+
+        The images are kept after the exemplars while their class has room.
+        """
+        run = self._run(dataset, "rehearse", config, False, callback, stop)
+        replay = specs.load("replay")(
+            net=run.method.net,
+            memory=run.method.memory,
+            options=Options(),
+            coordination=None,
+            generator=run.method.generator,
+        )
+        task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), sum(map(len, self.exemplars or [])))
+        data = TaskData([], run.config.batch_size, run.features, run.generators["order"])
+        run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
+        run.method.rehearsed(task, data)
+        return Learner.of(run, self.counts)
+
+    def _run(
+        self,
+        dataset: Dataset,
+        known: str,
+        config: Config | None,
+        reseed: bool,
+        callback: "Callback | None",
+        stop: Callable[[], bool] | None,
+    ) -> "Run":
+        """A run that begins where this learner is, the images of known classes among its exemplars."""
         from .runner import Run
 
         if self.exemplars is None:
@@ -116,14 +157,11 @@ class Learner:
                 "where they were saved, jioc.load(..., to_learn=True) brings them"
             )
         joined, scenario = self._joined(dataset, known)
-        config = resolve(
-            config or self.config,
-            catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1]),
-        )
-        run = Run(config, joined, None, callback, stop, scenario)
+        entry = catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1])
+        run = Run(resolve(config or self.config, entry), joined, None, callback, stop, scenario)
         run.take_up(self, reseed)
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
-        return _taught(run, self.counts)
+        return run
 
     def _joined(self, dataset: Dataset, known: str) -> tuple[Dataset, Scenario]:
         """Exemplars and new images as one data set, and the tasks so far with the new one."""
@@ -134,10 +172,10 @@ class Learner:
         again = [name for name in dataset.classes if name in set(self.classes)]
         if again and known == "refuse":
             raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
-        if again and self.method.spec.memory == "none":
+        if again and known == "add" and self.method.spec.memory == "none":
             raise Refused(f"{self.method.spec.name} keeps no exemplars, so new images of old classes have no place")
         new = [label for label, name in enumerate(dataset.classes) if name not in set(self.classes)]
-        if not new:
+        if not new and known != "rehearse":
             raise Refused(f"there is no new class among {', '.join(map(repr, dataset.classes))}")
 
         label = {name: c for c, name in enumerate(dataset.classes)}
@@ -147,7 +185,9 @@ class Learner:
         for c in range(len(old)):
             train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c]])
         classes = [*self.classes, *(dataset.classes[c] for c in new)]
-        scenario = Scenario(classes, (*self.sizes, len(new)), train, rows(dataset.test_y, [*old, *new]), False)
+        scenario = Scenario(
+            classes, (*self.sizes, *([len(new)] if new else [])), train, rows(dataset.test_y, [*old, *new]), False
+        )
         refuse_empty(scenario, len(old))
         joined = replace(
             dataset,
@@ -206,6 +246,32 @@ class Learner:
         if name not in found:
             raise unknown("read-out", name, found)
         return (1 + found[name] / 2).clamp(min=-1) if name == "nme" else found[name].softmax(1)
+
+    # --- pickling ---
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Plain values, arrays and tensors on the CPU; who unpickles without this device goes on on the CPU."""
+        kept = {field.name: getattr(self, field.name) for field in fields(self)}
+        kept |= {"config": plain(self.config), "method": on_cpu(self.method.state()), "device": str(self.device)}
+        return unpickled, (kept,)
+
+
+def unpickled(kept: dict[str, Any]) -> Learner:
+    config, wanted = make(**kept["config"]), torch.device(kept["device"])
+    here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
+    device = wanted if here else torch.device("cpu")
+    method = make_method(config, kept["look"].shape[0], torch.Generator(), device)
+    method.load_state(kept["method"], device)
+    return Learner(**kept | {"config": config, "method": method, "device": device})
+
+
+def on_cpu(value: Any) -> Any:
+    """The same tree with its tensors on the CPU."""
+    if isinstance(value, dict):
+        return {name: on_cpu(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [on_cpu(part) for part in value]
+    return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
 def _taught(run: "Run", earlier: list[int] | None = None) -> Learner:

@@ -224,6 +224,8 @@ def _augment_from(values: dict[str, Any] | None) -> Any:
 
 def save(folder: Path, learner: Learner) -> None:
     """Replace the model there, whole or not at all."""
+    if not learner.look.whole:
+        raise Refused("a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it")
     about, weights, learning = taken_apart(learner)
     parts = {WEIGHTS: pack(weights)} | ({} if learning is None else {EXEMPLARS: pack(learning)})
     settle(folder)

@@ -9,7 +9,8 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ from .methods.base import Method
 from .nets.incremental import Net
 from .resolve import resolve
 from .store import Store
+from .streams import undisturbed
 from .types import Task
 
 Callback = Callable[[str, dict[str, Any]], None]
@@ -197,9 +199,10 @@ class Run:
     def features(self, net: Net, index: Tensor) -> Tensor:
         """Unit-norm features of training images under the test transform, fp32: (n, d)."""
         net.eval()
-        parts = [
-            net(self.train.plain(part)).features.float() for part in index.to(self.device).split(EVALUATED_AT_ONCE)
-        ]
+        with judging():
+            parts = [
+                net(self.train.plain(part)).features.float() for part in index.to(self.device).split(EVALUATED_AT_ONCE)
+            ]
         return F.normalize(torch.cat(parts), dim=1)
 
     @torch.no_grad()
@@ -209,9 +212,10 @@ class Run:
             return None
         self.method.net.eval()
         index = torch.from_numpy(np.concatenate(self.scenario.test[task.new])).to(self.device)
-        return torch.cat(
-            [self.method.readouts(self.test.plain(part))["cnn"] for part in index.split(EVALUATED_AT_ONCE)]
-        )
+        with judging():
+            return torch.cat(
+                [self.method.readouts(self.test.plain(part))["cnn"] for part in index.split(EVALUATED_AT_ONCE)]
+            )
 
     @torch.no_grad()
     def judge(self, task: Task, before: Tensor | None, trained_on: list[int]) -> dict[str, Any]:
@@ -223,11 +227,12 @@ class Run:
         index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
         ranked: dict[str, list[Tensor]] = {}
         logits: list[Tensor] = []
-        for part in index.split(EVALUATED_AT_ONCE):
-            scored = self.method.readouts(self.test.plain(part))
-            logits.append(scored["cnn"])
-            for name, scores in scored.items():
-                ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
+        with judging():
+            for part in index.split(EVALUATED_AT_ONCE):
+                scored = self.method.readouts(self.test.plain(part))
+                logits.append(scored["cnn"])
+                for name, scores in scored.items():
+                    ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
         y = self.test.labels[index]
         judged = {name: metrics.judge(torch.cat(parts), y, task.sizes) for name, parts in ranked.items()}
         if "nme" not in judged and self.spec.memory == "exemplars":
@@ -400,6 +405,18 @@ def set_up_torch(how: How, deterministic: bool) -> None:
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
+
+
+@contextmanager
+def judging() -> Iterator[None]:
+    """Passes over batches of ever other sizes, for each of which cuDNN would measure its algorithms anew."""
+    with undisturbed():
+        measured = torch.backends.cudnn.benchmark
+        torch.backends.cudnn.benchmark = False
+        try:
+            yield
+        finally:
+            torch.backends.cudnn.benchmark = measured
 
 
 def environment(device: torch.device, how: How) -> dict[str, Any]:

@@ -1,9 +1,25 @@
-"""Work beside work: while a step is captured, parts of it that do not need each other become branches of its graph."""
+"""Work beside work: branches of a step's graph, and runs that share a device without disturbing a capture."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
 import torch
+
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Captures, and whatever may wait for the whole device, which would break another run's capture: one at a time.
+
+    cuDNN does when it measures its algorithms, and so does whoever calls for it.
+    """
+    with _one_at_a_time:
+        yield
+
 
 _branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
 

@@ -65,9 +65,13 @@ def _channels_first(pixels: np.ndarray) -> np.ndarray:
     """(n, c, h, w) of an array of images."""
     if pixels.ndim == 3:
         return _levels(pixels)[:, None]
-    if pixels.ndim == 4 and pixels.shape[3] in (1, 3) and pixels.shape[1] not in (1, 3):
-        return _levels(pixels).transpose(0, 3, 1, 2)
-    if pixels.ndim == 4 and pixels.shape[1] in (1, 3):
-        return _levels(pixels)
+    axis = channel_axis(pixels.shape)
+    if axis is not None:
+        return np.moveaxis(_levels(pixels), axis, 1)
     told = "x".join(map(str, pixels.shape))
     raise Refused(f"an array of images is (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels, not {told}")
+
+
+def channel_axis(shape: tuple[int, ...]) -> int | None:
+    """The axis of an array of four that holds 1 or 3 channels, the second where both may; None: neither does."""
+    return next((axis for axis in (1, 3) if len(shape) == 4 and shape[axis] in (1, 3)), None)

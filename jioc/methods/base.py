@@ -85,6 +85,11 @@ class Method:
         if self.spec.distils or (self.coordination is not None and self.coordination.needs_teacher):
             self.teacher = self.net.frozen_copy()
 
+    def rehearsed(self, task: Task, data: TaskData) -> None:
+        """After `net` was trained on by plain replay, on images that are among the exemplars for now."""
+        self.remember(task, data)
+        self.keep_teacher()
+
     # --- the decision -----------------------------------------------------------------------------
 
     def readouts(self, x: Tensor) -> dict[str, Tensor]:

@@ -105,6 +105,10 @@ class FOSTER(Method):
         self.boosted_means = class_means(self.memory, features, wide.width)
         self.means = class_means(self.memory, partial(data.features, self.net), self.net.width)
 
+    def rehearsed(self, task: Task, data: TaskData) -> None:
+        self.boosted = None  # the compressed network has seen more
+        super().rehearsed(task, data)
+
     def head_weight(self) -> Tensor:
         return (self.boosted or self.net).head.rows()
 

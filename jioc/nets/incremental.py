@@ -9,9 +9,12 @@ from torch import Tensor, nn
 from ..compiled import is_compiling, maybe_compiled
 from ..streams import Beside
 from ..types import Output
-from .catalogue import shape
+from .catalogue import Layers, shape
 from .heads import HEADS, Head, LinearHead
+from .mlp import MLP
 from .resnet import ResNet, initialise
+
+Backbone = ResNet | MLP
 
 
 class Net(nn.Module):
@@ -36,9 +39,9 @@ class Net(nn.Module):
         return twin
 
 
-def run_backbone(backbone: ResNet, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
+def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
-    if not keep_maps and fused_kernels(backbone, x):
+    if not keep_maps and isinstance(backbone, ResNet) and fused_kernels(backbone, x):
         from . import fused
 
         return fused.run(backbone, x), []
@@ -56,7 +59,7 @@ def fused_kernels(backbone: ResNet, x: Tensor) -> bool:
     return fused.fits(backbone, x)
 
 
-def _forward(backbone: ResNet, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
+def _forward(backbone: Backbone, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
     return backbone(x, keep_maps)
 
 
@@ -166,8 +169,8 @@ class ExpandingNet(Net):
             out.extra["aux"] = self.aux(features[:, -self.unit :]).float()
         return out
 
-    def _parts(self) -> list[ResNet]:
-        return [part for part in self.backbones if isinstance(part, ResNet)]
+    def _parts(self) -> list[Backbone]:
+        return [part for part in self.backbones if isinstance(part, Backbone)]
 
     def previous(self, out: Output) -> Output:
         """What the network before it grew says of the same images."""
@@ -176,10 +179,13 @@ class ExpandingNet(Net):
         return Output(self.before(features).float(), features)
 
 
-def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> ResNet:
+def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbone:
     """A backbone of that plan, its weights drawn from the generator, or yet to be loaded."""
     with torch.random.fork_rng(devices=[]):  # torch draws weights as it builds; ours come from the generator
-        made = ResNet(shape(plan["backbone"]), plan["stem"], plan["channels"], plan["cosine"])
+        form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
+        made: Backbone = (
+            MLP(form, channels, cosine) if isinstance(form, Layers) else ResNet(form, plan["stem"], channels, cosine)
+        )
     if generator is not None:
         initialise(made, generator)
     return made

@@ -11,8 +11,8 @@ import jioc
 
 PACKAGE = Path(jioc.__file__).parent
 WITHOUT_TORCH = (
-    "__init__", "__main__", "board", "cli", "command", "config", "console", "demo", "errors", "flags", "grid", "jobs",
-    "launch", "launch.on_ray", "launch.on_slurm", "recipes", "resolve", "stopping", "store",
+    "__init__", "__main__", "board", "cli", "command", "config", "console", "demo", "errors", "export", "flags", "grid",
+    "jobs", "launch", "launch.on_ray", "launch.on_slurm", "learn", "predict", "recipes", "resolve", "stopping", "store",
     "data.catalogue", "nets.catalogue", "methods", "methods.specs",
 )  # fmt: skip
 

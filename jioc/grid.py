@@ -19,6 +19,7 @@ from .jobs import FINISHED, Job, plan, read_json, standing
 from .methods.specs import Spec, find
 from .recipes import Values
 from .report import runs, tables
+from .stopping import Stop, duration
 
 OWN = ("seeds", "only", "scale", "out", "resume", "dry_run", *launch.Where.model_fields)
 
@@ -40,11 +41,12 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
         return 0
+    over = Stop(duration(where.time_limit) if where.time_limit and where.on != "slurm" else None)
     left = [job for job in todo if states[job.name] != FINISHED]
     print(f"{recipe.name}: {len(todo)} runs in {out}, {len(todo) - len(left)} finished before", flush=True)
     with Board(left) as board:
         if left:
-            launch.find(where)(left, where, board, stop)
+            launch.find(where)(left, where, board, lambda: stop() or over())
     return close(todo, board, out)
 
 

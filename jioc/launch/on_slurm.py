@@ -188,7 +188,7 @@ class Queue:
 
 def parameters(where: Where) -> dict[str, Any]:
     """For submitit's executors; sbatch's own words are passed on."""
-    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(where.time_limit) / 60))}
+    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(where.time_limit or "2h") / 60))}
     if where.gpus_per_run:
         if where.gpus_per_run != int(where.gpus_per_run):
             raise Refused("--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")

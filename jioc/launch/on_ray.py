@@ -9,6 +9,7 @@ what comes from an earlier one, on a node that was only out of reach, is turned 
 import os
 import platform
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -86,11 +87,15 @@ def _connect(ray: Any, where: Where) -> None:
     if where.address and where.address.startswith("ray://"):
         raise Refused("--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ours: dict[str, Any] = {} if where.address else {"include_dashboard": False}  # of a cluster that is started here
+    address = where.address or os.environ.get("RAY_ADDRESS")
+    ours: dict[str, Any] = {} if address else {"include_dashboard": False}  # of a cluster that is started here
+    before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(where.address, log_to_driver=False, logging_level="ERROR", **ours)
+        ray.init(address, log_to_driver=False, logging_level="ERROR", **ours)
+        signal.signal(signal.SIGTERM, before)  # Ray's own would leave at once
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-        raise Refused(f"no Ray cluster answers at {where.address!r}: {str(error).splitlines()[0]}") from None
+        where_to = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
+        raise Refused(f"{where_to}: {str(error).splitlines()[0]}") from None
 
 
 def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:

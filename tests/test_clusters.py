@@ -17,7 +17,10 @@ import yaml
 from test_grid import complete, events
 from test_resume import outcome
 
+from jioc import launch, recipes
 from jioc.cli import main
+from jioc.jobs import plan
+from jioc.launch import on_slurm
 
 pytestmark = [
     pytest.mark.extras,
@@ -86,12 +89,12 @@ class Driver:
         return self.log.read_text()
 
 
-def must_be_as_alone(out: Path, alone: Path) -> None:
+def must_be_as_alone(out: Path, alone: Path, runs: int = 8) -> None:
     """Every run is finished, none twice, and equals the one that was left in peace."""
-    assert complete(out) == complete(alone) and len(complete(out)) == 8
+    assert len(complete(out)) == runs
     ended = collections.Counter(line["run"] for line in events(out) if line["event"] == "finished")
     assert set(ended.values()) == {1}
-    for name in complete(alone):
+    for name in complete(out):
         assert outcome(out / name) == outcome(alone / name), name
 
 
@@ -128,27 +131,26 @@ def test_ray_a_worker_killed_and_a_node_stopped(cluster: Any, alone: Path, tmp_p
 
 
 def test_ray_the_driver_killed(cluster: Any, alone: Path, tmp_path: Path) -> None:
-    words = ("--on", "ray", "--address", cluster.address, "--sync-every", "0")
+    words = ("--on", "ray", "--address", cluster.address, "--sync-every", "0", "--seeds", "1", "2")
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
     driver.until(lambda: complete(tmp_path / "out"))
     driver.kill()
     before = {name: (tmp_path / "out" / name / "result.json").stat().st_mtime_ns for name in complete(tmp_path / "out")}
-    told = Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
-    assert f"{len(before)} finished before" in told
+    Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
     for name, written in before.items():
         assert (tmp_path / "out" / name / "result.json").stat().st_mtime_ns == written
-    must_be_as_alone(tmp_path / "out", alone / "alone")
+    must_be_as_alone(tmp_path / "out", alone / "alone", 4)
 
 
 def test_ray_asked_to_stop_it_leaves_runs_that_go_on(cluster: Any, alone: Path, tmp_path: Path) -> None:
-    words = ("--on", "ray", "--address", cluster.address)
+    words = ("--on", "ray", "--address", cluster.address, "--seeds", "1")
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
     driver.until(driver.busy)
     driver.process.send_signal(signal.SIGTERM)
     assert "the same command goes on" in driver.end(status=75)
     assert "stopped" in [line["event"] for line in events(tmp_path / "out")]
     Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
-    must_be_as_alone(tmp_path / "out", alone / "alone")
+    must_be_as_alone(tmp_path / "out", alone / "alone", 2)
 
 
 def test_ray_refuses_what_the_cluster_cannot_give(cluster: Any, alone: Path, tmp_path: Path) -> None:
@@ -183,9 +185,41 @@ def test_slurm_a_job_preempted_and_another_killed(alone: Path, tmp_path: Path) -
 
 def test_slurm_the_driver_killed(alone: Path, tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
-    driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM)
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2")
     driver.until(lambda: complete(tmp_path / "out") and driver.busy())
     driver.kill()
-    told = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM).end()
+    told = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2").end()
     assert "was submitted before" in told  # its jobs outlived it
-    must_be_as_alone(tmp_path / "out", alone / "alone")
+    must_be_as_alone(tmp_path / "out", alone / "alone", 4)
+
+
+def words_of(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_slurm_gets_an_array_with_what_was_said_and_is_asked_for_its_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm's own commands, made up."""
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
+    bin, out = tmp_path / "bin", tmp_path / "out"
+    bin.mkdir()
+    words_of(bin, "srun", "exit 1")
+    words_of(bin, "sbatch", f'cp "$1" {tmp_path}/batch.sh; echo Submitted batch job 12')
+    words_of(bin, "sacct", "printf 'JobID|State|NodeList\\n12_0|RUNNING|a\\n12_1|FAILED|a\\n12_2|PENDING|\\n'")
+    monkeypatch.setenv("PATH", f"{bin}:{os.environ['PATH']}")
+    where = launch.make(on="slurm", gpus_per_run=1, pack=2, at_once=2, time_limit="90m", sbatch=("partition=gpu",))
+    jobs = plan(recipes.find("table6"), (1,), None, 1.0, lambda spec: {}, out)
+    jobs += plan(recipes.find("table6"), (2,), ["jioc"], 1.0, lambda spec: {}, out)
+    sent = on_slurm.Queue(out, where).submit(jobs)
+    assert [[job.name for job in part.runs] for part in sent] == [[j.name for j in jobs[i : i + 2]] for i in (0, 2, 4)]
+    batch = (tmp_path / "batch.sh").read_text()
+    for line in ("partition=gpu", "array=0-2%2", "time=90", "gpus-per-node=1", "cpus-per-task=1", "signal=USR2@120"):
+        assert f"#SBATCH --{line}\n" in batch, batch
+    again = on_slurm.Queue(out, where).found_again(jobs)  # another driver
+    assert [part.job.job_id for part in again] == ["12_0", "12_2"]  # one failed, and is to be submitted again
+    words_of(bin, "sacct", "printf 'JobID|State|NodeList\\n'")
+    sent[0].job.watcher.clear()
+    assert on_slurm.Queue(out, where).found_again(jobs) == []  # nobody knows them any more

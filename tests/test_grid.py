@@ -247,6 +247,15 @@ def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) ->
     assert [line["event"] for line in events(tmp_path / "kept")] == ["begins", "begins", "finished"]
 
 
+def test_one_folder_one_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    first, second = (Keeper([job(tmp_path / "a")]) for _ in range(2))
+    assert first.ready() and not second.ready()
+    first.lock.close()  # its process died
+    assert second.ready()
+    second.lock.close()
+
+
 def test_a_slurm_job_asks_for_what_was_said() -> None:
     where = launch.make(on="slurm", gpus_per_run=2, time_limit="90m", at_once=4, sbatch=("partition=gpu", "mem=8G"))
     assert on_slurm.parameters(where) == {

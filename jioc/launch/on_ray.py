@@ -6,6 +6,7 @@ So a run whose worker or node dies goes on elsewhere, and so does the grid after
 what comes from an earlier one, on a node that was only out of reach, is turned away.
 """
 
+import fcntl
 import os
 import platform
 import shutil
@@ -28,6 +29,7 @@ Files = dict[str, bytes]
 """A run's folder: path and content."""
 
 ASKED = 1.0  # seconds between two questions of a run whether to go on
+PATIENCE = 30  # seconds
 PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
 
 
@@ -45,6 +47,8 @@ def _launch(ray: Any, jobs: list[Job], where: Where, board: Board, stop: Callabl
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
+    if not ray.get(keeper.ready.remote()):
+        raise Refused(f"another grid is at work in {str(jobs[0].folder.parent)!r}")
     worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, where))
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
 
@@ -136,6 +140,20 @@ class Keeper:
         self.jobs = {job.name: job for job in jobs}
         self.tries = dict.fromkeys(self.jobs, 0)
         self.halted = False
+
+    def ready(self) -> bool:
+        """Whether no other keeper holds these folders; that of a driver who has just died lets go soon."""
+        out = next(iter(self.jobs.values())).folder.parent
+        out.mkdir(parents=True, exist_ok=True)
+        self.lock = open(out / ".keeper", "ab")  # noqa: SIM115
+        for _ in range(PATIENCE):
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                time.sleep(1)
+        self.lock.close()
+        return False
 
     def begin(self, name: str, node: str, pid: int) -> tuple[int, Files] | None:
         """The number of this try and the folder to begin from; None where there is nothing to do."""

@@ -63,25 +63,29 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str], status: int = 
 def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["grid", file(tmp_path, **BOTH), "--pack", "2", "--out"]
-    assert main([*words, str(tmp_path / "alone")]) == 0
+    words = ["grid", file(tmp_path, **BOTH), "--seeds", "1", "--out"]
+    assert main([*words, str(tmp_path / "alone"), "--pack", "2"]) == 0
     killed = tmp_path / "killed"
     child = os.fork()
     if child == 0:
         os._exit(main([*words, str(killed)]))
-    while len(done := complete(killed)) < 2:
+    while not complete(killed) or not list(killed.glob("jioc-seed1/checkpoint/*/now")):
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in done}
+    before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in complete(killed)}
     capsys.readouterr()
     assert main([*words, str(killed)]) == 0
     told = capsys.readouterr().out
-    assert f"{len(complete(killed))} runs" in told and len(complete(killed)) == 4
+    assert (
+        "2 runs" in told
+        and f"{len(before)} finished before" in told
+        and complete(killed) == ["jioc-seed1", "none-seed1"]
+    )
     for name in complete(tmp_path / "alone"):
         assert outcome(killed / name) == outcome(tmp_path / "alone" / name)
     ended = [line["run"] for line in events(killed) if line["event"] == "finished"]
-    assert len(set(ended)) == len(ended) and set(complete(killed)) - set(ended) <= set(done)  # killed before its note
+    assert len(set(ended)) == len(ended) and set(complete(killed)) - set(ended) <= set(before)  # killed before its note
     for name, written in before.items():
         assert (killed / name / "result.json").stat().st_mtime_ns == written and f"{name}  begins" not in told
 

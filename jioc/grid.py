@@ -37,6 +37,8 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     where = launch.make(**{k: v for k in launch.Where.model_fields if (v := getattr(found, k)) is not None})
     out = found.out or Path("runs") / recipe.name
     todo = plan(recipe, seeds, found.only, scale, lambda spec: _said(words[1:], spec), out.absolute())
+    if not todo:
+        raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: standing(job) for job in todo}
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])

@@ -154,7 +154,8 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "is for local" in refused(["grid", good, *out, "--on", "ray", "--pack", "2"], capsys)
     assert "as its first word" in refused(["grid", *out], capsys)
     for content, told in [
-        ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"), (BOTH | {"seeds": []}, "nothing to run"),
+        ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
+        (BOTH | {"seeds": []}, "nothing to run"),
         ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
         ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
     ]:  # fmt: skip

@@ -9,14 +9,27 @@ __version__ = "0.1.0"
 
 _HOME = {
     "run": "runner",
+    "load": "model",
     "Config": "config",
+    "IncrementalClassifier": "estimator",
     "JIOC": "coordination",
     "Method": "methods.base",
     "Spec": "methods.specs",
     "register": "methods.specs",
 }
 
-__all__ = ["JIOC", "Config", "Method", "Spec", "__version__", "losses", "register", "run"]
+__all__ = [
+    "JIOC",
+    "Config",
+    "IncrementalClassifier",
+    "Method",
+    "Spec",
+    "__version__",
+    "load",
+    "losses",
+    "register",
+    "run",
+]
 
 
 def __getattr__(name: str) -> object:

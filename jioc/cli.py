@@ -17,7 +17,7 @@ from .stopping import duration, signals
 
 def run(words: list[str]) -> int:
     """one run: jioc run METHOD [options]"""
-    from_file = _config_file(words)
+    from_file, notes = _config_file(words)
     named = _method(words, from_file)
     spec = find(named)
     parser = _run_parser(spec)
@@ -32,6 +32,8 @@ def run(words: list[str]) -> int:
         if a in values and b in values:
             raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     config = resolve(settings.make(**merged(from_file, values)))
+    for note in notes:
+        print(f"note: {note}", file=sys.stderr)
     if dry:
         from .estimate import show
 
@@ -56,12 +58,19 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _config_file(words: list[str]) -> dict[str, Any]:
-    """What --config holds, read before the flags because it may name the method."""
+def _config_file(words: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """What --config or --pycil holds, and notes on it, read before the flags because it may name the method."""
     early = Parser(add_help=False)
-    early.add_argument("--config", type=Path)
-    path = early.parse_known_args(words)[0].config
-    return {} if path is None else settings.read(path)
+    for flag in ("--config", "--pycil", "--order", "--order-seed"):
+        early.add_argument(flag)
+    found = early.parse_known_args(words)[0]
+    if found.config and found.pycil:
+        raise Refused("--config and --pycil exclude each other")
+    if found.pycil:
+        from . import pycil
+
+        return pycil.read(Path(found.pycil), ordered=bool(found.order or found.order_seed))
+    return settings.read(Path(found.config)) if found.config else {}, []
 
 
 def _method(words: list[str], from_file: dict[str, Any]) -> str:
@@ -81,6 +90,7 @@ def _run_parser(spec: Spec) -> Parser:
     add_config(parser, spec)
     files = parser.add_argument_group("files")
     files.add_argument("--config", type=Path, help="a config.yaml; flags override it")
+    files.add_argument("--pycil", type=Path, metavar="JSON", help="an experiment file of PyCIL; flags override it")
     files.add_argument("--out", type=Path, help="the run's folder (runs/METHOD-…)")
     files.add_argument(
         "--resume", action="store_true", help="go on from the last checkpoint there; start where there is none"
@@ -210,11 +220,35 @@ def report(words: list[str]) -> int:
     return 0
 
 
-COMMANDS = {"demo": demo, "run": run, "grid": grid, "table": table_, "report": report, "list": list_, "data": data}
+def predict(words: list[str]) -> int:
+    """class and score of each image: jioc predict MODEL IMAGE... [--top K] [--json]"""
+    from .predict import main
+
+    return main(words)
+
+
+def learn(words: list[str]) -> int:
+    """teach a saved model the new classes of a folder: jioc learn MODEL FOLDER [--out DIR] [options]"""
+    from .learn import main
+
+    return main(words)
+
+
+def export(words: list[str]) -> int:
+    """a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]"""
+    from .export import main
+
+    return main(words)
+
+
+COMMANDS = {
+    "demo": demo, "run": run, "grid": grid, "predict": predict, "learn": learn, "export": export,
+    "table": table_, "report": report, "list": list_, "data": data,
+}  # fmt: skip
 
 
 def usage() -> str:
-    lines = [f"  jioc {name:6} {(function.__doc__ or '').strip()}" for name, function in COMMANDS.items()]
+    lines = [f"  jioc {name:7} {(function.__doc__ or '').strip()}" for name, function in COMMANDS.items()]
     return "\n".join(
         [
             f"jioc {__version__}: class-incremental learning with a small memory",

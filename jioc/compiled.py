@@ -26,9 +26,14 @@ def compiling(*sizes: int) -> Iterator[None]:
         _sizes.reset(token)
 
 
+def is_compiling() -> bool:
+    return bool(_sizes.get())
+
+
 def maybe_compiled(function: Callable[..., Any], size: int) -> Callable[..., Any]:
-    """The function, compiled where a batch of that size is to be."""
-    return _compiled(function) if size in _sizes.get() else function
+    """The function, compiled where a batch of that size is to be; an exporter's size is a symbol, not looked at."""
+    sizes = _sizes.get()
+    return _compiled(function) if sizes and size in sizes else function
 
 
 @cache

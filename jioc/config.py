@@ -78,8 +78,8 @@ class Config(Options):
 
     # --- what is learnt ---
     data: str = "digits"
-    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; or a csv of path, label
-    and perhaps split."""
+    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of path, label
+    and perhaps split; or a Python file whose load() returns arrays."""
     data_dir: Path | None = None
     """Where the official files lie (also JIOC_DATA)."""
     image_size: Annotated[int, Field(ge=4, le=1024)] | None = None
@@ -126,6 +126,9 @@ class Config(Options):
     """Exemplars of each class instead of a total."""
     select: Literal["herding", "random", "first"] = "herding"
     """How exemplars are chosen."""
+
+    keep_exemplars: bool = True
+    """Save the exemplars beside the model; without them it cannot learn on."""
 
     # --- the network ---
     backbone: str | None = None
@@ -177,7 +180,7 @@ class Config(Options):
     """Least seconds between two checkpoints within a stage."""
 
 
-MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every"})
+MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
 

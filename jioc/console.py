@@ -21,10 +21,13 @@ def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> 
     rich = Rich(markup=False) if sys.stdout.isatty() else Rich(markup=False, width=200)
     sheet = Table(*heads, box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     for row in rows:
-        sheet.add_row(
-            *("".join(c if c.isprintable() else " " for c in cell) for cell in row)
-        )  # a name may hold anything
+        sheet.add_row(*map(printable, row))
     rich.print(sheet)
+
+
+def printable(text: str) -> str:
+    """A name may hold anything; what moves the cursor becomes a space."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _figures(of: dict[str, Any]) -> str:

@@ -21,6 +21,7 @@ from .errors import Failed
 from .methods.base import Method
 from .nets.incremental import Net
 from .steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
+from .streams import Beside
 from .types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
@@ -141,10 +142,14 @@ class Engine:
             x = self.train.augmented(part, self.augment, self.noise)
             y = self.train.labels[part]
             batch = Batch(x, y, y < task.n_old)
+            beside = Beside(self.device)
             with self._arithmetic():
+                with beside, torch.no_grad():
+                    taught = method.teacher_output(x)
                 out = net(x)
+                beside.join()
                 with torch.no_grad():
-                    old = method.old_output(x, out)
+                    old = method.old_output(out, taught)
             terms = loss(batch, out, old, task)
             if coordination is not None:
                 terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))

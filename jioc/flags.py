@@ -5,14 +5,14 @@ argparse only splits the words; pydantic checks the values, so that a flag, a li
 """
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from .config import Config, Options, Schedule
+from .config import Config, Coordination, Options, Schedule
 from .errors import Refused, unknown
 from .methods.specs import Spec
 from .resolve import resolve
@@ -50,16 +50,16 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def add_config(parser: Parser, spec: Spec) -> None:
-    """Every field of the configuration, with the defaults of that method."""
-    usual = resolve(Config(method=spec.name))
+def add_config(parser: Parser, spec: Spec, usual: Config | None = None, skip: Collection[str] = ()) -> None:
+    """Every field of the configuration but those to skip, with the usual values, else the method's defaults."""
+    given, usual = usual, usual or resolve(Config(method=spec.name))
     parser.usage = "jioc run METHOD [options]"
     group: Any = parser
     for name, field in Config.model_fields.items():
         if name in GROUPS:
             title = f"of {spec.title} alone" if name == "options" else GROUPS[name]
             group = parser.add_argument_group(title, _stages(usual, spec) if name == "later" else None)
-        if name == "method":
+        if name == "method" or name in skip:
             continue
         if name in PREFIX:
             if name == "second" and spec.second is None:
@@ -74,7 +74,8 @@ def add_config(parser: Parser, spec: Spec) -> None:
             for part, info in spec.options.model_fields.items():
                 _add(group, part, info, usual.options[part])
         else:
-            _add(group, name, field, getattr(usual, name) if name in ("backbone", "stem") else field.default)
+            of_usual = given is not None or name in ("backbone", "stem")
+            _add(group, name, field, getattr(usual, name) if of_usual else field.default)
 
 
 def _stages(usual: Config, spec: Spec) -> str:
@@ -95,21 +96,34 @@ def add_fields(parser: Any, names: Iterable[str], of: type[Options] = Config) ->
 
 def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:
     """The values that were given, in the shape of the configuration."""
+    known = names(spec)  # a command has flags of its own besides
+    values = nested({key: value for key, value in vars(found).items() if value is not None and key in known}, spec)
+    if "order" in values:
+        values["order"] = _lines(Path(values["order"]))
+    return values
+
+
+def nested(flat: dict[str, Any], spec: Spec) -> dict[str, Any]:
+    """Values by the names of their flags, in the shape of the configuration."""
     values: dict[str, Any] = {}
-    for key, value in vars(found).items():
-        if value is None:
-            continue
-        if key == "order":
-            values[key] = _lines(Path(value))
-        elif key in Config.model_fields:
+    for key, value in flat.items():
+        if key in Config.model_fields:
             values[key] = value
         elif key in spec.options.model_fields:
             values.setdefault("options", {})[key] = value
         else:
             section, part = _section(key)
-            if section:
-                values.setdefault(section, {})[part] = value
+            if section is None:
+                raise unknown("setting", key, names(spec))
+            values.setdefault(section, {})[part] = value
     return values
+
+
+def names(spec: Spec) -> list[str]:
+    """Of every flag, with underscores."""
+    stages = [prefix + part for prefix in PREFIX.values() for part in Schedule.model_fields]
+    single = [name for name in Config.model_fields if name not in (*PREFIX, "coordination", "options")]
+    return [*single, *stages, *Coordination.model_fields, *spec.options.model_fields]
 
 
 def _section(key: str) -> tuple[str | None, str]:
@@ -118,9 +132,7 @@ def _section(key: str) -> tuple[str | None, str]:
             return section, key.removeprefix(PREFIX[section])
     if key in Schedule.model_fields:
         return "later", key
-    coordination = Config.model_fields["coordination"].annotation
-    assert isinstance(coordination, type) and issubclass(coordination, Options)
-    return ("coordination", key) if key in coordination.model_fields else (None, key)
+    return ("coordination", key) if key in Coordination.model_fields else (None, key)
 
 
 def _lines(path: Path) -> list[str]:

@@ -20,6 +20,7 @@ from .errors import Interrupted
 from .resolve import resolve
 from .runner import Callback, Result, Run, pick_device, refuse_early
 from .store import Store
+from .streams import undisturbed
 
 
 def pack(
@@ -69,7 +70,8 @@ def pack(
 def own_stream(device: torch.device) -> Any:
     if device.type != "cuda":
         return nullcontext()
-    torch.cuda.synchronize(device)  # what is shared was written on another stream
+    with undisturbed():
+        torch.cuda.synchronize(device)  # what is shared was written on another stream
     return torch.cuda.stream(torch.cuda.Stream(device))
 
 

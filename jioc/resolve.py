@@ -10,9 +10,10 @@ from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
 
 
-def resolve(config: Config) -> Config:
+def resolve(config: Config, entry: datasets.Entry | None = None) -> Config:
+    """`entry`: of data that is in memory already; otherwise `config.data` names it."""
     spec = find(config.method)
-    entry = datasets.find(config.data, config.image_size)
+    entry = entry or datasets.find(config.data, config.image_size)
     size = config.image_size or entry.size
     if entry.module != "pictures" and (size, config.canvas or size) != (entry.size, entry.size):
         raise Refused(
@@ -20,7 +21,7 @@ def resolve(config: Config) -> Config:
         )
     options = own_options(spec, config.options)
     backbone = config.backbone or entry.backbone
-    backbones.shape(backbone)  # refuses a name that nobody knows
+    _check_backbone(backbone, entry)
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if spec.memory == "exemplars":
@@ -30,14 +31,14 @@ def resolve(config: Config) -> Config:
         coordination = coordination.model_copy(update={"host_kd": spec.host_kd})
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
+    sizes = {"image_size": size, "canvas": config.canvas or datasets.usual_canvas(size)}
     return config.model_copy(
         update={
             "options": options.model_dump(),
             "coordination": coordination,
             "backbone": backbone,
             "stem": config.stem or entry.stem,
-            "image_size": size,
-            "canvas": config.canvas or datasets.usual_canvas(size),
+            **({} if entry.module == "vectors" else sizes),
             "later": later,
             "first": _schedule(config.first, _scaled(spec.first, *ratios)),
             "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),
@@ -85,6 +86,15 @@ def _at(values: dict[str, Any], path: str) -> Any:
     section, _, key = path.rpartition(".")
     holder = values.get(section) if section else values
     return holder.get(key) if isinstance(holder, dict) else None
+
+
+def _check_backbone(name: str, entry: datasets.Entry) -> None:
+    """Vectors are learnt by layers, images by convolutions; a name that nobody knows is refused too."""
+    layers = isinstance(backbones.shape(name), backbones.Layers)
+    if layers and entry.module != "vectors":
+        raise Refused(f"--backbone {name} is for vectors, and {entry.name} holds images")
+    if entry.module == "vectors" and not layers:
+        raise Refused(f"--backbone {name} is for images; vectors are learnt by mlp")
 
 
 def _check_memory(config: Config, classes: int, spec: Spec) -> None:

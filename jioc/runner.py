@@ -9,7 +9,8 @@ import os
 import platform
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from . import __version__, command, diagnostics, metrics, model
 from . import config as settings
 from .checkpoint import Journal, State
 from .config import Config
-from .coordination import JIOC
 from .data import scenario as scenarios
 from .data.augment import chosen
 from .data.dataset import Dataset, load
@@ -31,12 +31,13 @@ from .data.scenario import Scenario
 from .data.stream import Streamed
 from .engine import Engine, How
 from .errors import Failed, Interrupted, Refused
-from .memory import Memory
+from .learner import Learner, make_method
 from .methods import specs
 from .methods.base import Method
-from .nets.incremental import Net, build
+from .nets.incremental import Net
 from .resolve import resolve
 from .store import Store
+from .streams import undisturbed
 from .types import Task
 
 Callback = Callable[[str, dict[str, Any]], None]
@@ -104,27 +105,23 @@ class Run:
         store: Store | None = None,
         callback: Callback | None = None,
         stop: Callable[[], bool] | None = None,
+        scenario: Scenario | None = None,
     ):
         self.config, self.store = config, store
         self.tell: Callback = callback or (lambda kind, what: None)
         self.spec = specs.find(config.method)
         self.device = pick_device(config.device)
-        self.scenario = scenarios.make(dataset, config)
+        self.scenario = scenario or scenarios.make(dataset, config)
         self.train, self.test = images(dataset, self.scenario, self.device, config.stream)
         self.how = how(config, self.device, self.train.resident)
         set_up_torch(self.how, config.deterministic)
         self.environment, self.commit = environment(self.device, self.how), commit()
-        self.command = command.line(config)
+        self.command = command.line(config) if scenario is None else None
         self.dataset = dataset
 
-        seeds = np.random.SeedSequence(config.data_seed).generate_state(2)
-        order, noise = (
-            torch.Generator().manual_seed(int(seeds[0])),
-            torch.Generator(self.device).manual_seed(int(seeds[1])),
-        )
-        weights = torch.Generator().manual_seed(int(config.init_seed or 0))
-        self.generators = {"order": order, "noise": noise, "weights": weights}
-        self.method = self._method(weights)
+        self.generators = generators(config, self.device)
+        order, noise = self.generators["order"], self.generators["noise"]
+        self.method = self._method(self.generators["weights"])
         self.journal = Journal(store, config.checkpoint_every, self.snapshot, self.restore, stop)
         self.engine = Engine(
             train=self.train,
@@ -140,12 +137,31 @@ class Run:
         )
         self.noted: set[str] = set()
         self.rows: list[dict[str, Any]] = []
+        self.earlier = 0  # tasks that were learnt before this run
         self.spent = 0.0  # seconds of the task at hand before the last resume
         self.started = time.perf_counter()
 
     def go(self) -> Result:
         """Every task that is still to learn, in turn."""
         resumed = self.journal.resume(self.note)
+        self.tell_start()
+        if not resumed:
+            self.journal.begin()
+        elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
+            self._keep(self.result())  # killed after the task's checkpoint, before its result
+        while self.done < len(self.scenario.sizes):
+            self.learn_next()
+            self.journal.begin()
+            self._keep(self.result())
+            self.tell("task", self.rows[-1])
+        return self.result()
+
+    @property
+    def done(self) -> int:
+        """Tasks learnt so far."""
+        return self.earlier + len(self.rows)
+
+    def tell_start(self) -> None:
         self.tell(
             "start",
             {
@@ -154,31 +170,21 @@ class Run:
                 "counts": self.scenario.counts,
                 "device": self.environment["device"],
                 "precision": self.how.precision,
-                "done": len(self.rows),
+                "done": self.done,
             },
         )
-        if not resumed:
-            self.journal.begin()
-        elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
-            self._keep(self.result())  # killed after the task's checkpoint, before its result
-        while len(self.rows) < len(self.scenario.sizes):
-            try:
-                self.learn_next()
-            except torch.OutOfMemoryError:
-                parts = 2 * self.how.parts
-                raise Failed(
-                    f"the device has too little memory for this step; --accumulate {parts} in another --out halves it"
-                ) from None
-            self.journal.begin()
-            self._keep(self.result())
-            self.tell("task", self.rows[-1])
-        return self.result()
 
     def learn_next(self) -> None:
-        task, data = self.arrival(len(self.rows))
+        task, data = self.arrival(self.done)
         before = self.scores_of_new(task)
         held = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
-        self.method.learn(task, data, self.engine.fit)
+        try:
+            self.method.learn(task, data, self.engine.fit)
+        except torch.OutOfMemoryError:
+            parts = 2 * self.how.parts
+            raise Failed(
+                f"the device has too little memory for this step; --accumulate {parts} in another --out halves it"
+            ) from None
         self.rows.append(self.judge(task, before, [*held, *map(len, data.classes)]))
         self.engine.trained, self.engine.seconds, self.spent, self.started = 0, 0.0, 0.0, time.perf_counter()
 
@@ -193,9 +199,10 @@ class Run:
     def features(self, net: Net, index: Tensor) -> Tensor:
         """Unit-norm features of training images under the test transform, fp32: (n, d)."""
         net.eval()
-        parts = [
-            net(self.train.plain(part)).features.float() for part in index.to(self.device).split(EVALUATED_AT_ONCE)
-        ]
+        with judging():
+            parts = [
+                net(self.train.plain(part)).features.float() for part in index.to(self.device).split(EVALUATED_AT_ONCE)
+            ]
         return F.normalize(torch.cat(parts), dim=1)
 
     @torch.no_grad()
@@ -205,9 +212,10 @@ class Run:
             return None
         self.method.net.eval()
         index = torch.from_numpy(np.concatenate(self.scenario.test[task.new])).to(self.device)
-        return torch.cat(
-            [self.method.readouts(self.test.plain(part))["cnn"] for part in index.split(EVALUATED_AT_ONCE)]
-        )
+        with judging():
+            return torch.cat(
+                [self.method.readouts(self.test.plain(part))["cnn"] for part in index.split(EVALUATED_AT_ONCE)]
+            )
 
     @torch.no_grad()
     def judge(self, task: Task, before: Tensor | None, trained_on: list[int]) -> dict[str, Any]:
@@ -219,11 +227,12 @@ class Run:
         index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
         ranked: dict[str, list[Tensor]] = {}
         logits: list[Tensor] = []
-        for part in index.split(EVALUATED_AT_ONCE):
-            scored = self.method.readouts(self.test.plain(part))
-            logits.append(scored["cnn"])
-            for name, scores in scored.items():
-                ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
+        with judging():
+            for part in index.split(EVALUATED_AT_ONCE):
+                scored = self.method.readouts(self.test.plain(part))
+                logits.append(scored["cnn"])
+                for name, scores in scored.items():
+                    ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
         y = self.test.labels[index]
         judged = {name: metrics.judge(torch.cat(parts), y, task.sizes) for name, parts in ranked.items()}
         if "nme" not in judged and self.spec.memory == "exemplars":
@@ -259,6 +268,21 @@ class Run:
             "complete": len(self.rows) == len(self.scenario.sizes),
         }
 
+    def take_up(self, learner: Learner, reseed: bool) -> None:
+        """Begin where the learner is; its exemplars are the first images of this run's data set, class after class.
+
+        Generators go on from where it left them. Those of another kind of device have other numbers: they begin
+        afresh, as all do with `reseed`, from the seeds and the number of tasks done.
+        """
+        self.earlier = len(learner.sizes)
+        self.method.load_state(learner.method.state(), self.device)
+        for name, g in generators(self.config, self.device, self.earlier).items():
+            kind, state = learner.generators[name]
+            try:
+                self.generators[name].set_state(g.get_state() if reseed or kind != g.device.type else state)
+            except (RuntimeError, TypeError):
+                raise Refused("the saved random numbers are damaged; --seed begins with others") from None
+
     # --- what a resumed run needs ---
 
     def snapshot(self) -> State:
@@ -290,27 +314,7 @@ class Run:
     # --- parts ---
 
     def _method(self, generator: torch.Generator) -> Method:
-        c = self.config
-        cls = specs.load(c.method)
-        plain: dict[str, Any] = {
-            "backbone": c.backbone,
-            "stem": c.stem,
-            "channels": self.dataset.channels,
-            "cosine": False,
-            "maps": False,
-            "head": "linear",
-            "sizes": [],
-        }
-        total, per_class = (None, None) if self.spec.memory == "all" else (c.memory, c.memory_per_class)
-        if self.spec.memory == "none":
-            total, per_class = 0, None
-        return cls(
-            net=build(cls.plan(plain), generator).to(self.device),
-            memory=Memory(total, per_class, c.select),
-            options=specs.own_options(self.spec, c.options),
-            coordination=None if c.coordination.coordinate == "none" else JIOC(**c.coordination.model_dump()),
-            generator=generator,
-        )
+        return make_method(self.config, self.dataset.channels, generator, self.device)
 
     def note(self, text: str) -> None:
         """Something that a person should know, said once."""
@@ -326,11 +330,26 @@ class Run:
     def _keep(self, result: Result) -> None:
         if self.store is None:
             return
-        model.save(self.store.folder, self.method.net, self.method.means, self.scenario.classes, self.dataset)
+        kept = self.config.keep_exemplars and self.spec.memory != "all"
+        model.save(self.store.folder, Learner.of(self, exemplars=kept))
         self.store.result(result)  # last: where it is whole, so is the model
 
 
 EVALUATED_AT_ONCE = 1000  # images
+
+
+def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:
+    """The only sources of randomness, seeded for a run that begins after so many tasks."""
+    later = [after] if after else []
+    order, noise = np.random.SeedSequence([config.data_seed or 0, *later]).generate_state(2)
+    weights = (
+        np.random.SeedSequence([config.init_seed or 0, *later]).generate_state(1)[0] if later else config.init_seed
+    )
+    return {
+        "order": torch.Generator().manual_seed(int(order)),
+        "noise": torch.Generator(device).manual_seed(int(noise)),
+        "weights": torch.Generator().manual_seed(int(weights or 0)),
+    }
 
 
 def images(dataset: Dataset, scenario: Scenario, device: torch.device, stream: str = "auto") -> tuple[Images, Images]:
@@ -386,6 +405,18 @@ def set_up_torch(how: How, deterministic: bool) -> None:
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
+
+
+@contextmanager
+def judging() -> Iterator[None]:
+    """Passes over batches of ever other sizes, for each of which cuDNN would measure its algorithms anew."""
+    with undisturbed():
+        measured = torch.backends.cudnn.benchmark
+        torch.backends.cudnn.benchmark = False
+        try:
+            yield
+        finally:
+            torch.backends.cudnn.benchmark = measured
 
 
 def environment(device: torch.device, how: How) -> dict[str, Any]:

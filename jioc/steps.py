@@ -14,6 +14,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .streams import undisturbed
+
 Sums = dict[str, Tensor]
 Body = Callable[[Tensor, Sums], None]
 """One step on a batch of indices; adds the sum of each term over the batch to the sums."""
@@ -86,7 +88,7 @@ class GraphSteps:
         # own, so that none that another run works on is captured
         stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
         stream.wait_stream(caller)
-        with torch.cuda.stream(stream):
+        with undisturbed(), torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
             before = [t.detach().clone() for t in live]  # a clone with a gradient would tie the graph to this stream

@@ -1,4 +1,4 @@
-"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, model.safetensors + model.json. No torch here."""
+"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, and the model (model.py). No torch here."""
 
 import fcntl
 import json
@@ -36,7 +36,7 @@ class Store:
         elif self.folder.exists() and not all(map(_begun, self.folder.iterdir())):
             raise Refused(f"{str(self.folder)!r} holds other files; choose another --out")
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = self._locked()
+        self._lock = locked(self.folder)
         self.checkpoints.mkdir(exist_ok=True)
         for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
             shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
@@ -49,15 +49,6 @@ class Store:
         differs = [n for n in settings.differences(before, settings.plain(config)) if n not in settings.MACHINE]
         if differs:
             raise Refused(f"{str(self.folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
-
-    def _locked(self) -> IO[bytes]:
-        lock = open(self.folder / ".lock", "ab")  # noqa: SIM115
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.close()
-            raise Refused(f"another process is writing to {str(self.folder)!r}") from None
-        return lock
 
     def close(self) -> None:
         self._log.close()
@@ -84,6 +75,26 @@ class Store:
 
     def cut_log(self, size: int) -> None:
         self._log.truncate(min(size, self.log_size))
+
+
+def locked(folder: Path) -> IO[bytes]:
+    """The folder's lock, held until it is closed; one process writes to a folder."""
+    lock = open(folder / ".lock", "ab")  # noqa: SIM115
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        raise Refused(f"another process is writing to {str(folder)!r}") from None
+    return lock
+
+
+def model_folder(place: Path) -> Path:
+    """The folder of a model: a run's, a copy's, or that of the model.json that was named."""
+    folder = place.parent if place.name == "model.json" else place
+    if not (folder / "model.json").is_file():
+        why = "it has no model.json" if folder.is_dir() else "there is no such folder"
+        raise Refused(f"there is no model in {str(folder)!r}: {why}")
+    return folder
 
 
 def _begun(path: Path) -> bool:

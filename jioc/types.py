@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from torch import Tensor
 
 Terms = dict[str, Tensor]
@@ -22,7 +23,7 @@ class Batch:
 @dataclass
 class Output:
     logits: Tensor  # (n, K)
-    features: Tensor  # (n, d)
+    features: Tensor = field(default_factory=lambda: torch.empty(0))  # (n, d); who only coordinates needs none
     maps: list[Tensor] = field(default_factory=list)  # the stages' outputs, where the plan asks for them
     extra: dict[str, Tensor] = field(default_factory=dict)  # of auxiliary heads, by name
 

@@ -167,7 +167,7 @@ def test_the_saved_head_is_the_previous_network_exactly() -> None:
     x, previous = some_images(run), run.method.net.frozen_copy()
     run.learn_next()
     with torch.no_grad():
-        old = run.method.old_output(x, run.method.net(x))
+        old = run.method.old_output(run.method.net(x), run.method.teacher_output(x))
         assert old is not None
         assert torch.equal(old.logits, previous(x).logits)
 
@@ -175,7 +175,7 @@ def test_the_saved_head_is_the_previous_network_exactly() -> None:
 def test_without_output_coordination_der_asks_no_teacher() -> None:
     run = started("der", 2, coordination={"coordinate": "ic"})
     x = some_images(run)
-    assert run.method.old_output(x, run.method.net(x)) is None
+    assert run.method.old_output(run.method.net(x), run.method.teacher_output(x)) is None
 
 
 # --- growing ---

@@ -12,7 +12,7 @@ Archive = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set's defaults. Module `pictures` reads image files; digits and cifar are arrays as they come."""
+    """A data set's defaults. Module `pictures` reads image files; the others are arrays as they come."""
 
     name: str
     module: str
@@ -85,14 +85,20 @@ DATASETS = {
 
 
 def find(name: str, image_size: int | None = None) -> Entry:
-    """The data set of that name, or the one that a folder or csv holds."""
+    """The data set of that name, or the one that a folder, a csv or a Python file holds."""
     if name in DATASETS:
         return DATASETS[name]
     place = Path(name).expanduser()
     if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
         return _own(place, image_size)
+    if place.is_file() and place.suffix == ".py":
+        from . import own
+
+        return own.entry(place)
     if place.is_file():
-        raise Refused(f"--data {name!r} is a file; give a folder of class folders, or a csv of path and label")
+        raise Refused(
+            f"--data {name!r} is a file; give a folder of class folders, a csv of path and label, or a Python file"
+        )
     if os.sep in name or name.startswith("."):
         raise Refused(f"--data: there is no folder {name!r}")
     raise unknown("data set", name, DATASETS)
@@ -108,6 +114,14 @@ def _own(place: Path, image_size: int | None) -> Entry:
     backbone, stem = network_for(size)
     name = place.resolve().stem if place.is_file() else place.resolve().name
     return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
+
+
+def in_memory(name: str, classes: int, size: int) -> Entry:
+    """Images that somebody brings along; those of a pixel are vectors."""
+    if size == 1:
+        return Entry(name, "vectors", classes, usual_tasks(classes), "mlp", None, "", size)
+    backbone, stem = network_for(size)
+    return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem)
 
 
 def usual_tasks(classes: int) -> int:

@@ -16,11 +16,11 @@ from . import catalogue
 class Dataset:
     name: str
     classes: list[str]  # by original label
-    train_x: np.ndarray  # uint8 (n, c, h, w)
+    train_x: np.ndarray  # uint8 (n, c, h, w); or float32, of any scale
     train_y: np.ndarray  # int64 (n,), original labels
     test_x: np.ndarray
     test_y: np.ndarray
-    mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
+    mean: tuple[float, ...]  # per channel, of pixels in [0, 1]; of floats as they are
     std: tuple[float, ...]
     augment: Any  # an Augmentation, a dataclass
     size: int | None = None  # of the centred square that the network sees; None: the whole image
@@ -55,10 +55,11 @@ def load(config: Config, tell: Callable[[str, dict[str, Any]], None] | None = No
         raise Refused(f"{config.data} holds no usable training image")
     if config.flip is not None:
         dataset = replace(dataset, augment=replace(dataset.augment, flip=config.flip))
-    return _with_statistics(dataset, config)
+    return with_statistics(dataset, config)
 
 
-def _with_statistics(dataset: Dataset, config: Config) -> Dataset:
+def with_statistics(dataset: Dataset, config: Config) -> Dataset:
+    """The data set with the mean and deviation that the configuration names, where it does."""
     mean, std = config.mean or dataset.mean, config.std or dataset.std
     if not len(mean) == len(std) == dataset.channels:
         raise Refused(f"--mean and --std need {dataset.channels} values each, one for each channel")

@@ -89,14 +89,15 @@ def _reason(error: Exception) -> str:
 
 def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     try:
-        return _decoded(opened(raw), canvas, grey)
+        return squared(opened(raw), canvas, grey)
     except Unusable:
         raise
     except Exception as error:  # a damaged file can make a decoder raise anything
         raise Unusable(_reason(error)) from None
 
 
-def _decoded(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
+def squared(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
+    """As `square`, of an image that is open."""
     image.draft(None, (2 * canvas, 2 * canvas))  # JPEG alone: decode at 1/2, 1/4 or 1/8, still twice the size needed
     image.load()
     coloured = image.mode not in GREY and image.mode != "LA"
@@ -131,7 +132,9 @@ def _eight_bit(image: Image.Image, kind: str | None) -> Image.Image:
 # --- many files ---
 
 
-def fill(paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool) -> tuple[list[tuple[int, str]], bool]:
+def fill(
+    paths: list[str], pixels: np.ndarray, digests: np.ndarray | None, grey: bool
+) -> tuple[list[tuple[int, str]], bool]:
     """Decode each file into its row; the rows that cannot be used, and whether any had colour."""
     bad, colour = [], False
     canvas = pixels.shape[-1]
@@ -141,7 +144,8 @@ def fill(paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool) 
             try:
                 raw = contents(path)
                 pixels[row], coloured = _square(raw, canvas, grey)
-                digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
+                if digests is not None:
+                    digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
                 colour = colour or coloured
             except Unusable as why:
                 bad.append((row, str(why)))
@@ -152,12 +156,31 @@ PIECE = 8 << 20  # bytes of decoded images that a worker writes at a time
 
 
 def main() -> None:
-    """Orders come as lines of JSON: first the paths and arrays, then a range of rows at a time, each answered.
+    """Orders come as lines of JSON, first what is wanted, then a part at a time, each answered."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    task = json.loads(sys.stdin.readline())
+    if "paths" in task:
+        keep(task)
+    else:
+        serve(task["canvas"], task["grey"])
+
+
+def serve(canvas: int, grey: bool) -> None:
+    """Each order is a list of paths; the answer is a line with what is wrong, and then the pixels of all."""
+    for line in sys.stdin:
+        paths = json.loads(line)
+        pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
+        bad, _ = fill(paths, pixels, None, grey)
+        sys.stdout.buffer.write(json.dumps(bad).encode() + b"\n")
+        sys.stdout.buffer.write(pixels.data)
+        sys.stdout.buffer.flush()
+
+
+def keep(task: dict) -> None:
+    """First come the names of the files with paths and arrays, then a range of rows at a time.
 
     Rows are written to the file, not through a memory map, whose faults would cost as much as a small image's decoding.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    task = json.loads(sys.stdin.readline())
     with open(task["paths"], encoding="utf-8") as file:
         paths = json.load(file)
     kept = np.lib.format.open_memmap(task["pixels"], "r")

@@ -69,7 +69,7 @@ def sample(place: Path, most: int) -> list[str]:
     for name in names[:: max(1, len(names) // most)]:
         for where, below, files in os.walk(home / name):
             below.sort(key=natural)
-            kept = sorted((file for file in files if not _litter(file)), key=natural)
+            kept = sorted((file for file in files if not litter(file)), key=natural)
             found += [os.path.join(where, file) for file in kept[: max(1, most // len(names))]]
             if kept:
                 break
@@ -132,7 +132,7 @@ def folders(where: Path) -> list[str]:
     try:
         with os.scandir(where) as entries:
             return sorted(
-                (e.name for e in entries if not _litter(e.name) and (e.is_dir() or _broken_link(e))), key=natural
+                (e.name for e in entries if not litter(e.name) and (e.is_dir() or _broken_link(e))), key=natural
             )
     except OSError as error:
         raise Refused(f"{str(where)!r} cannot be listed: {error.strerror}") from None
@@ -146,7 +146,7 @@ def _is_text(name: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def _litter(name: str) -> bool:
+def litter(name: str) -> bool:
     return name.startswith(".") or name.lower() in LITTER
 
 
@@ -186,7 +186,7 @@ class Finder:
     def _walk(self, where: str, label: int, found: list[File]) -> None:
         try:
             with os.scandir(os.path.join(self.root, where)) as listed:
-                entries = sorted((e for e in listed if not _litter(e.name)), key=lambda e: natural(e.name))
+                entries = sorted((e for e in listed if not litter(e.name)), key=lambda e: natural(e.name))
         except OSError as error:
             self.bad.append((where, f"cannot be listed: {error.strerror}"))
             return

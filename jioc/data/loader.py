@@ -16,7 +16,10 @@ from .augment import Augment, Augmentation
 
 
 class Images:
-    """A set of uint8 images on the device, handed out normalised."""
+    """A set of images on the device, handed out normalised; uint8, or float32 of any scale.
+
+    A set of vectors is one of images of a pixel, a channel for each number.
+    """
 
     resident = True  # whether every pixel is on the device
 
@@ -33,7 +36,8 @@ class Images:
         self.pixels = self._place(pixels)
         self.labels = torch.from_numpy(labels).to(device)  # in the order of learning; -1 for classes not used
         shape = (1, -1, 1, 1)
-        self.scale = (1 / (255 * torch.tensor(std, device=device))).view(shape)
+        levels = 255 if pixels.dtype == np.uint8 else 1  # mean and std: of pixels in [0, 1], or of floats as they are
+        self.scale = (1 / (levels * torch.tensor(std, device=device))).view(shape)
         self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
 
     def _place(self, pixels: np.ndarray) -> Tensor:
@@ -47,7 +51,11 @@ class Images:
 
     def plain(self, index: Tensor) -> Tensor:
         """As the test set is seen: (n, c, h, w)."""
-        return self._centre(self._rows(index)) * self.scale - self.shift
+        return self.normal(self._rows(index))
+
+    def normal(self, pixels: Tensor) -> Tensor:
+        """The same of images that are given."""
+        return self._centre(pixels) * self.scale - self.shift
 
     def augmented(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Tensor:
         if self.resident and isinstance(augment, Augment):

@@ -56,9 +56,13 @@ class Method:
         """What `cls` normalises; JIOC weighs an image by its softmax."""
         return out.logits
 
-    def old_output(self, x: Tensor, out: Output) -> Output | None:
-        """What the previous network says of the batch."""
+    def teacher_output(self, x: Tensor) -> Output | None:
+        """What a network of its own, apart from the one that learns, says of the batch; a GPU runs both at once."""
         return None if self.teacher is None else self.teacher(x)
+
+    def old_output(self, out: Output, taught: Output | None) -> Output | None:
+        """What the previous network says of the batch: the teacher, or something that the network itself remembers."""
+        return taught
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
         """Called before every training step: what changes with time is a tensor changed in place here."""
@@ -80,6 +84,11 @@ class Method:
     def keep_teacher(self) -> None:
         if self.spec.distils or (self.coordination is not None and self.coordination.needs_teacher):
             self.teacher = self.net.frozen_copy()
+
+    def rehearsed(self, task: Task, data: TaskData) -> None:
+        """After `net` was trained on by plain replay, on images that are among the exemplars for now."""
+        self.remember(task, data)
+        self.keep_teacher()
 
     # --- the decision -----------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class DER(Method):
     def weights(self, task: Task) -> Weights:
         return {"aux": self.options.aux_weight}
 
-    def old_output(self, x: Tensor, out: Output) -> Output | None:
+    def old_output(self, out: Output, taught: Output | None) -> Output | None:
         wanted = self.coordination is not None and self.coordination.needs_teacher
         return self.net.previous(out) if wanted and self.net.before is not None else None
 

@@ -11,7 +11,7 @@ too. W grows as in DER.
 
 Read-outs: `boosted` is the network of two backbones, which the paper and PyCIL report, hence `cnn` and `nme` too;
 `compressed` is the student. In the first task there is one network and all are the same. Exemplars are chosen with
-the boosted features. The saved model is the student with its own class means, because it is what learns on.
+the boosted features. A saved model holds both networks: it answers as it was judged, and the student learns on.
 
 Departures: the counts are those of the data (PyCIL takes 500 for each new class). As in PyCIL, 130 epochs of
 compression without weight decay, constant betas, no AutoAugment unless `--augment autoaugment` asks for it.
@@ -63,10 +63,11 @@ class FOSTER(Method):
         assert old is not None
         return {"compress": balanced_distill(out.logits, old.logits, self.balance, self.options.kd_temperature)}
 
-    def old_output(self, x: Tensor, out: Output) -> Output | None:
-        if self.boosted is None:
-            return None
-        return self.boosted(x) if self.compressing else self.boosted.previous(out)
+    def teacher_output(self, x: Tensor) -> Output | None:
+        return self.boosted(x) if self.boosted is not None and self.compressing else None
+
+    def old_output(self, out: Output, taught: Output | None) -> Output | None:
+        return taught if self.boosted is None or self.compressing else self.boosted.previous(out)
 
     # --- the order of events ---
 
@@ -103,6 +104,10 @@ class FOSTER(Method):
         self.memory.update(data.classes, features, data.generator)
         self.boosted_means = class_means(self.memory, features, wide.width)
         self.means = class_means(self.memory, partial(data.features, self.net), self.net.width)
+
+    def rehearsed(self, task: Task, data: TaskData) -> None:
+        self.boosted = None  # the compressed network has seen more
+        super().rehearsed(task, data)
 
     def head_weight(self) -> Tensor:
         return (self.boosted or self.net).head.rows()

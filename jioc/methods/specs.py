@@ -5,8 +5,6 @@ says otherwise.
 """
 
 import importlib
-import importlib.util
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,7 @@ from pydantic import Field, ValidationError
 
 from ..config import Amount, Options, Positive, Schedule, refusal
 from ..errors import Refused, unknown
+from ..scripts import imported
 
 if TYPE_CHECKING:
     from .base import Method
@@ -242,17 +241,8 @@ def _from_file(path: Path) -> Spec:
     """The entry of the one method that a Python file registers; the file is imported once."""
     if not path.is_file():
         raise Refused(f"there is no method file {str(path)!r}")
-    name = f"jioc_method_{path.resolve()}"
-    if name not in sys.modules:
-        source = importlib.util.spec_from_file_location(name, path)
-        assert source is not None and source.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(source)
-        try:
-            source.loader.exec_module(module)
-        except Exception as error:
-            del sys.modules[name]
-            raise Refused(f"{str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
-    own = [cls.spec for cls in _CLASSES.values() if cls.__module__ == name]
+    module = imported(path)
+    own = [cls.spec for cls in _CLASSES.values() if cls.__module__ == module.__name__]
     if len(own) != 1:
         raise Refused(f"{str(path)!r} registers {len(own)} methods; a method file registers one")
     return own[0]

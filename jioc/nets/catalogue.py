@@ -16,14 +16,24 @@ class Shape:
     about: str
 
 
-BACKBONES = {
+@dataclass(frozen=True)
+class Layers:
+    """Fully connected layers, for vectors."""
+
+    widths: tuple[int, ...]
+    about: str
+    stem: str = ""  # there is none to choose
+
+
+BACKBONES: dict[str, Shape | Layers] = {
     "tiny": Shape((16, 32), 1, "A", "cifar", "two blocks for 8x8 images: tests and the demo"),
     "resnet32": Shape((16, 32, 64), 5, "A", "cifar", "464 thousand weights, for 32x32 images"),
     "resnet18": Shape((64, 128, 256, 512), 2, "B", "cifar", "11.2 million weights"),
+    "mlp": Layers((64, 64), "two layers for vectors, which jioc.IncrementalClassifier takes"),
 }
 
 
-def shape(name: str) -> Shape:
+def shape(name: str) -> Shape | Layers:
     if name not in BACKBONES:
         raise unknown("backbone", name, BACKBONES)
     return BACKBONES[name]

@@ -6,11 +6,15 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from ..compiled import maybe_compiled
+from ..compiled import is_compiling, maybe_compiled
+from ..streams import Beside
 from ..types import Output
-from .catalogue import shape
+from .catalogue import Layers, shape
 from .heads import HEADS, Head, LinearHead
+from .mlp import MLP
 from .resnet import ResNet, initialise
+
+Backbone = ResNet | MLP
 
 
 class Net(nn.Module):
@@ -35,12 +39,27 @@ class Net(nn.Module):
         return twin
 
 
-def run_backbone(backbone: ResNet, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
+def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
-    return maybe_compiled(_forward, len(x))(backbone, x, keep_maps)
+    if not keep_maps and isinstance(backbone, ResNet) and fused_kernels(backbone, x):
+        from . import fused
+
+        return fused.run(backbone, x), []
+    return maybe_compiled(_forward, x.shape[0])(backbone, x, keep_maps)
 
 
-def _forward(backbone: ResNet, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
+def fused_kernels(backbone: ResNet, x: Tensor) -> bool:
+    """Whether the kernels of `fused.py` serve: on a GPU, where backbones are compiled, in bf16."""
+    if not (x.is_cuda and is_compiling() and torch.is_autocast_enabled("cuda")):
+        return False
+    try:
+        from . import fused
+    except ImportError:  # torch comes without Triton on some systems
+        return False
+    return fused.fits(backbone, x)
+
+
+def _forward(backbone: Backbone, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
     return backbone(x, keep_maps)
 
 
@@ -65,6 +84,9 @@ class IncrementalNet(Net):
     def forward(self, x: Tensor) -> Output:
         features, maps = run_backbone(self.backbone, x, self.plan["maps"])
         return Output(self.head(features).float(), features, maps)
+
+
+BRANCHES = 3  # of a step's graph in which the frozen backbones run
 
 
 class ExpandingNet(Net):
@@ -132,14 +154,23 @@ class ExpandingNet(Net):
         return self
 
     def forward(self, x: Tensor) -> Output:
-        features = torch.cat([run_backbone(part, x)[0] for part in self._parts()], dim=1)
+        *frozen, newest = self._parts()
+        branches = [Beside(x.device, 1 + i % BRANCHES) for i in range(len(frozen))]
+        parts = []
+        for part, branch in zip(frozen, branches, strict=True):
+            with branch:
+                parts.append(run_backbone(part, x)[0])
+        parts.append(run_backbone(newest, x)[0])
+        for branch in branches:
+            branch.join()
+        features = torch.cat(parts, dim=1)
         out = Output(self.head(features).float(), features)
         if self.aux is not None:
             out.extra["aux"] = self.aux(features[:, -self.unit :]).float()
         return out
 
-    def _parts(self) -> list[ResNet]:
-        return [part for part in self.backbones if isinstance(part, ResNet)]
+    def _parts(self) -> list[Backbone]:
+        return [part for part in self.backbones if isinstance(part, Backbone)]
 
     def previous(self, out: Output) -> Output:
         """What the network before it grew says of the same images."""
@@ -148,10 +179,13 @@ class ExpandingNet(Net):
         return Output(self.before(features).float(), features)
 
 
-def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> ResNet:
+def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbone:
     """A backbone of that plan, its weights drawn from the generator, or yet to be loaded."""
     with torch.random.fork_rng(devices=[]):  # torch draws weights as it builds; ours come from the generator
-        made = ResNet(shape(plan["backbone"]), plan["stem"], plan["channels"], plan["cosine"])
+        form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
+        made: Backbone = (
+            MLP(form, channels, cosine) if isinstance(form, Layers) else ResNet(form, plan["stem"], channels, cosine)
+        )
     if generator is not None:
         initialise(made, generator)
     return made

@@ -93,8 +93,10 @@ class ResNet(nn.Module):
 
 @torch.no_grad()
 def initialise(net: nn.Module, generator: torch.Generator) -> None:
-    """Draw every convolution, from the generator alone."""
+    """Draw every convolution and every layer of a backbone, from the generator alone."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
             fan_out = module.out_channels * math.prod(module.kernel_size)
             module.weight.normal_(0, math.sqrt(2 / fan_out), generator=generator)
+        elif isinstance(module, nn.Linear):
+            module.weight.normal_(0, math.sqrt(2 / module.out_features), generator=generator)

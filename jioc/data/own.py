@@ -1,0 +1,102 @@
+"""A data set of one's own, as arrays: a Python file with a function that returns them.
+
+    def load():
+        return train_x, train_y, test_x, test_y
+
+Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted values
+are the classes. Mean and deviation are measured on the training images.
+"""
+
+import hashlib
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import Refused
+from ..scripts import imported
+from .catalogue import Entry, network_for, usual_tasks
+from .dataset import Dataset
+
+SMALLEST = 4  # pixels, as of --image-size
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+def entry(place: Path) -> Entry:
+    x, y, *_ = arrays(place.resolve())
+    classes, size = len(np.unique(y)), min(x.shape[1:3])
+    backbone, stem = network_for(size)
+    return Entry(place.stem, "own", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
+
+
+def load(entry: Entry, where: Path) -> Dataset:
+    from .pictures import usual_augment
+
+    train_x, train_y, test_x, test_y = arrays(where.resolve())
+    names = np.unique(train_y)
+    x, judged_x = (np.ascontiguousarray(part.transpose(0, 3, 1, 2)) for part in (train_x, test_x))
+    y, judged_y = (np.searchsorted(names, part).astype(np.int64) for part in (train_y, test_y))
+    mean, std = x.mean((0, 2, 3), np.float64) / 255, x.std((0, 2, 3), np.float64) / 255
+    return Dataset(
+        name=entry.name,
+        classes=[str(name) for name in names],
+        train_x=x,
+        train_y=y,
+        test_x=judged_x,
+        test_y=judged_y,
+        mean=tuple(mean.tolist()),
+        std=tuple(np.where(std > 0, std, 1).tolist()),
+        augment=usual_augment(entry.size, entry.size),
+        record={"fingerprint": _fingerprint(x, y, judged_x, judged_y)},
+    )
+
+
+@cache
+def arrays(path: Path) -> Arrays:
+    """What the file's `load` returns, checked, images as (n, h, w, c)."""
+    place = repr(path.name)
+    function = getattr(imported(path), "load", None)
+    if not callable(function):
+        raise Refused(f"{place} has no function load(); a data file has one that returns images and labels")
+    try:
+        found = function()
+    except Exception as error:
+        raise Refused(f"load() in {place} fails: {type(error).__name__}: {error}") from error
+    if not isinstance(found, tuple | list) or len(found) != 4:
+        raise Refused(f"load() in {place} should return train_x, train_y, test_x, test_y")
+    train_x, train_y, test_x, test_y = (np.asarray(part) for part in found)
+    train_y, test_y = (y.astype(str) if y.dtype == object else y for y in (train_y, test_y))
+    train, test = _images(train_x, train_y, "train", place), _images(test_x, test_y, "test", place)
+    if not len(train):
+        raise Refused(f"load() in {place} returns no training image")
+    if train.shape[1:] != test.shape[1:]:
+        raise Refused(f"images to train on are {train.shape[1:]} and to test on {test.shape[1:]} in {place}")
+    strange = np.setdiff1d(test_y, train_y)
+    if len(strange):
+        raise Refused(f"class {str(strange[0])!r} of the test set in {place} has no training image")
+    return train, train_y, test, test_y
+
+
+def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
+    if x.dtype != np.uint8:
+        raise Refused(f"{part}_x in {place} holds {x.dtype}; images are uint8, levels from 0 to 255")
+    if x.ndim not in (3, 4):
+        raise Refused(f"{part}_x in {place} has the shape {x.shape}; images are (n, h, w) or (n, h, w, channels)")
+    if min(x.shape[1:3]) < SMALLEST:
+        raise Refused(
+            f"{part}_x in {place} holds images of {x.shape[1]}x{x.shape[2]}; the least is {SMALLEST}x{SMALLEST}"
+        )
+    if x.ndim == 4 and x.shape[3] not in (1, 3):
+        raise Refused(f"{part}_x in {place} has {x.shape[3]} channels, which are the last axis; there may be 1 or 3")
+    if y.shape != x.shape[:1]:
+        raise Refused(f"{part}_y in {place} has the shape {y.shape}; there are {len(x)} images to label")
+    return x if x.ndim == 4 else x[..., None]
+
+
+def _fingerprint(*parts: np.ndarray) -> str:
+    """Tells a resumed run whether these are the images that it began with."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(repr(part.shape).encode())
+        digest.update(part.tobytes())
+    return digest.hexdigest()[:16]

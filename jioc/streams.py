@@ -1,0 +1,67 @@
+"""Work beside work: branches of a step's graph, and runs that share a device without disturbing a capture."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+import torch
+
+_one_at_a_time = threading.RLock()
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Captures, and whatever may wait for the whole device, which would break another run's capture: one at a time.
+
+    cuDNN does when it measures its algorithms, and so does whoever calls for it.
+    """
+    with _one_at_a_time:
+        yield
+
+
+_branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
+
+
+class Beside:
+    """What is done within starts after all that was asked for before it, and beside what comes after it, up to `join`.
+
+    A step that is not being captured runs in order. What a branch makes must be kept until it has joined.
+    """
+
+    def __init__(self, device: torch.device, branch: int = 0):
+        self.main: torch.cuda.Stream | None = None
+        if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
+            self.main = torch.cuda.current_stream(device)
+            self.other = _other(self.main, device, branch)
+
+    def __enter__(self) -> None:
+        if self.main is not None:
+            self.other.wait_stream(self.main)
+            self._within: Any = torch.cuda.stream(self.other)
+            self._within.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.main is not None:
+            self._within.__exit__(kind, error, trace)
+
+    def join(self) -> None:
+        if self.main is not None:
+            self.main.wait_stream(self.other)
+
+
+def _other(main: torch.cuda.Stream, device: torch.device, branch: int) -> torch.cuda.Stream:
+    """A stream of the branch's own. Of high priority, as captures have them, so that no run works on it meanwhile."""
+    kept = _branches.setdefault((device, branch), [])
+    taken = [
+        main,
+        *(s for (where, b), streams in _branches.items() if where == device and b != branch for s in streams),
+    ]
+    while not any(s not in taken for s in kept):
+        fresh = torch.cuda.Stream(device, priority=-1)
+        if fresh not in taken:
+            kept.append(fresh)
+    return next(s for s in kept if s not in taken)

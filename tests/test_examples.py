@@ -1,0 +1,146 @@
+"""The examples do what they say, and what a page shows of them is what they hold."""
+
+import json
+import re
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import jioc
+from jioc import losses
+from jioc.cli import main
+from jioc.config import make
+from jioc.data import own
+from jioc.data.dataset import load
+from jioc.errors import Interrupted, Refused
+from jioc.types import Batch, Output, Task
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+
+
+def test_a_method_of_one_s_own_takes_less_than_forty_lines() -> None:
+    assert len((EXAMPLES / "own_method.py").read_text().splitlines()) < 40
+
+
+# --- JIOC in somebody's loop ---
+
+
+def printed(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[float]]:
+    """The percentages that an example prints, a list for each line."""
+    runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+    return [[float(n) for n in re.findall(r"(-?[\d.]+) %", line)] for line in capsys.readouterr().out.splitlines()]
+
+
+def test_jioc_in_a_plain_loop_keeps_more_of_the_old_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    (old, new), (kept, fresh) = printed("plain_loop.py", capsys)
+    assert kept > old + 5 and fresh > new - 5
+
+
+def test_the_page_shows_the_loop_as_it_is() -> None:
+    shown = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "losses.md").read_text(), re.DOTALL)[0]
+    assert shown in (EXAMPLES / "plain_loop.py").read_text()
+    assert len(shown.splitlines()) <= 20
+
+
+def test_the_page_s_three_lines_are_the_formula() -> None:
+    """They are what JIOC adds up to, on logits of three tasks."""
+    text = (ROOT / "docs" / "losses.md").read_text()
+    lines = [line.split("#")[0] for line in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1].splitlines()]
+    g = torch.Generator().manual_seed(0)
+    z, z_old = torch.randn(8, 6, generator=g), torch.randn(8, 4, generator=g)
+    y = torch.arange(8) % 6
+    old, past, new = y < 4, [slice(0, 2), slice(2, 4)], slice(4, 6)
+    names: dict[str, Any] = {**vars(losses), **locals(), "n_old_images": 10, "n_new_images": 30}
+    task = Task(2, (2, 2, 2), new_images=30, old_images=10)
+    terms = jioc.JIOC()({"cls": losses.cross_entropy(z, y)}, Batch(z, y, old), Output(z), Output(z_old), task)
+    torch.testing.assert_close([eval(line, names) for line in lines], [t.mean() for t in terms.values()])
+
+
+# --- a data set of one's own ---
+
+
+@pytest.fixture
+def data_file(tmp_path: Path) -> Any:
+    def write(body: str, name: str = "mine.py") -> Path:
+        path = tmp_path / name
+        path.write_text("import numpy as np\nx, y = np.zeros((8, 9, 9), np.uint8), np.arange(8) // 2\n" + body)
+        return path
+
+    return write
+
+
+def test_arrays_in_a_file_are_a_data_set(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ["--data", str(EXAMPLES / "own_dataset.py"), "--memory", "30", "--epochs", "1", "--device", "cpu"]
+    assert main(["run", "icarl", *words, "--coordinate", "jioc", "--out", str(out)]) == 0
+    result = json.loads((out / "result.json").read_text())
+    assert sorted(result["classes"]) == [f"{n} pixels" for n in (2.5, 3.0, 3.6, 4.4, 5.4, 6.6)]
+    assert result["counts"] == [45] * 6 and result["complete"]
+    x, y, _, _ = runpy.run_path(str(EXAMPLES / "own_dataset.py"))["load"]()
+    np.testing.assert_allclose(result["data"]["mean"], [x.mean() / 255])
+    assert main(["run", "--config", str(out / "config.yaml"), "--out", str(tmp_path / "again")]) == 0
+    assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
+
+
+def test_the_data_file_is_a_script_too(capsys: pytest.CaptureFixture[str]) -> None:
+    without, with_jioc = printed("own_dataset.py", capsys)
+    assert without != with_jioc and len(without) == 2
+
+
+def test_the_rows_and_labels_are_those_of_the_file(data_file: Any) -> None:
+    path = data_file(
+        "x = np.random.default_rng(0).integers(0, 256, (12, 6, 8, 3)).astype(np.uint8)\n"
+        "y = np.array(list('cabcabcabcab'), object)\n"
+        "load = lambda: (x[:9], y[:9], x[9:], y[9:])\n"
+    )
+    module = runpy.run_path(str(path))
+    dataset = load(make(method="icarl", data=str(path)))
+    assert dataset.classes == ["a", "b", "c"] and dataset.shape == (3, 6, 8)
+    np.testing.assert_array_equal(dataset.train_x.transpose(0, 2, 3, 1), module["x"][:9])
+    assert [dataset.classes[c] for c in [*dataset.train_y, *dataset.test_y]] == module["y"].tolist()
+    np.testing.assert_allclose(dataset.std, (module["x"][:9] / 255).std((0, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("", "'mine.py' has no function load()"),
+        ("1 / 0", "cannot be imported: ZeroDivisionError"),
+        ("def load():\n    return open('/nowhere')", "load() in 'mine.py' fails: FileNotFoundError"),
+        ("load = lambda: (x, y)", "should return train_x, train_y, test_x, test_y"),
+        ("load = lambda: (x / 1.0, y, x, y)", "train_x in 'mine.py' holds float64; images are uint8"),
+        ("load = lambda: (x[0], y, x, y)", "has the shape (9, 9)"),
+        ("load = lambda: (x[:, :3], y, x, y)", "images of 3x9; the least is 4x4"),
+        ("load = lambda: (x.transpose(0, 2, 1)[..., None, :], y, x, y)", "images of 9x1; the least is 4x4"),
+        ("load = lambda: (np.zeros((8, 4, 9, 9), np.uint8), y, x, y)", "has 9 channels, which are the last axis"),
+        ("load = lambda: (x, y[:5], x, y)", "train_y in 'mine.py' has the shape (5,); there are 8 images"),
+        ("load = lambda: (x, y, x[:, :8], y)", "images to train on are (9, 9, 1) and to test on (8, 9, 1)"),
+        ("load = lambda: (x, y, x, y + 1)", "class '4' of the test set in 'mine.py' has no training image"),
+        ("load = lambda: (x[:0], y[:0], x[:0], y[:0])", "returns no training image"),
+    ],
+)
+def test_arrays_that_are_no_data_set_are_refused(
+    body: str, sentence: str, data_file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "icarl", "--data", str(data_file(body)), "--out", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_goes_on_with_the_same_arrays_alone(data_file: Any, tmp_path: Path) -> None:
+    level = tmp_path / "level"
+    level.write_text("1")
+    path = data_file(f"load = lambda: (x + np.uint8(__import__('pathlib').Path({str(level)!r}).read_text()), y, x, y)")
+    values: dict[str, Any] = {"method": "finetune", "tasks": 2, "later": {"epochs": 2}, "device": "cpu"}
+    with pytest.raises(Interrupted):
+        jioc.run(data=str(path), out=tmp_path / "run", stop=lambda: True, **values)
+    level.write_text("2")
+    own.arrays.cache_clear()
+    with pytest.raises(Refused, match="are not those this run began with"):
+        jioc.run(data=str(path), out=tmp_path / "run", resume=True, **values)

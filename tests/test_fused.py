@@ -1,0 +1,139 @@
+"""The kernels of a narrow ResNet compute what the network does: on a GPU, and on the CPU by Triton's interpreter."""
+
+import copy
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_runs import same
+
+from jioc import config as settings
+from jioc.compiled import compiling
+from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+from jioc.data.dataset import Dataset
+from jioc.nets.catalogue import BACKBONES, Shape
+from jioc.nets.incremental import fused_kernels
+from jioc.nets.resnet import BatchNorm, ResNet, initialise
+from jioc.pack import own_stream
+from jioc.resolve import resolve
+from jioc.runner import Run
+
+
+def made(shape: Shape, device: str) -> ResNet:
+    """A network whose batch norms are not the identity."""
+    g = torch.Generator().manual_seed(0)
+    net = ResNet(shape, "cifar", 3)
+    initialise(net, g)
+    with torch.no_grad():
+        for module in net.modules():
+            if isinstance(module, BatchNorm):
+                module.weight.uniform_(0.5, 1.5, generator=g)
+                module.bias.uniform_(-0.5, 0.5, generator=g)
+    return net.to(device).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def apart(a: torch.Tensor, b: torch.Tensor) -> float:
+    return ((a.double() - b).norm() / b.norm()).item()
+
+
+def interpreted() -> None:
+    """In float32 against float64: outputs, every gradient, running statistics, and the frozen network."""
+    import triton.runtime.interpreter as interpreter
+
+    patch = interpreter._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:  # numpy has ceased to take an array of one for a number
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = patched
+    from jioc.nets import fused
+
+    net = made(Shape((16, 32, 64), 1, "A", "cifar", ""), "cpu")
+    twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    assert fused.fits(net, x)
+    features, expected = fused.run(net, x, torch.float32), twin(x.double())[0]
+    assert apart(features, expected) < 1e-6
+    k = torch.randn(2, 64, generator=torch.Generator().manual_seed(2))
+    (features * k).sum().backward()
+    (expected * k).sum().backward()
+    for (name, p), q in zip(net.named_parameters(), twin.parameters(), strict=True):
+        assert p.grad is not None and q.grad is not None
+        assert apart(p.grad, q.grad) < 1e-5, name
+        assert p.grad.stride() == p.stride(), name
+    for a, b in zip(net.buffers(), twin.buffers(), strict=True):
+        assert apart(a, b) < 1e-6
+    net.eval()
+    twin.eval()
+    with torch.no_grad():
+        assert apart(fused.run(net, x, torch.float32), twin(x.double())[0]) < 1e-6
+
+
+@pytest.mark.extras
+def test_the_kernels_compute_the_network() -> None:
+    pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
+    words = [sys.executable, "-c", "import test_fused; test_fused.interpreted()"]
+    subprocess.run(
+        words, check=True, cwd=os.path.dirname(__file__), env={**os.environ, "TRITON_INTERPRET": "1"}, timeout=600
+    )
+
+
+def test_on_a_cpu_the_network_runs_as_it_is() -> None:
+    with compiling(2):
+        assert not fused_kernels(made(BACKBONES["resnet32"], "cpu"), torch.zeros(2, 3, 32, 32))
+
+
+@pytest.mark.gpu
+def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit() -> None:
+    from jioc.nets import fused
+
+    net = made(BACKBONES["resnet32"], "cuda")
+    exact, cast = copy.deepcopy(net).double(), copy.deepcopy(net)
+    x, k = torch.randn(112, 3, 32, 32, device="cuda"), torch.randn(112, 64, device="cuda")
+    with compiling(128), torch.autocast("cuda", torch.bfloat16):
+        assert fused_kernels(net, x)
+        seen = cast(x)[0].float()
+    features, expected = fused.run(net, x), exact(x.double())[0]
+    assert apart(features, expected) < 1.5 * apart(seen, expected)
+    for out in (features, seen, expected):
+        (out * k).sum().backward()
+    wrong = [apart(p.grad, q.grad) for p, q in zip(net.parameters(), exact.parameters(), strict=True)]  # type: ignore[arg-type]
+    usual = [apart(p.grad, q.grad) for p, q in zip(cast.parameters(), exact.parameters(), strict=True)]  # type: ignore[arg-type]
+    assert sum(wrong) < 1.2 * sum(usual)
+    first = [p.grad.clone() for p in net.parameters() if p.grad is not None]
+    net.zero_grad()
+    (fused.run(net, x) * k).sum().backward()
+    assert all(p.grad is not None and p.grad.equal(g) for p, g in zip(net.parameters(), first, strict=True))
+
+
+def weights_after(method: str, seed: int, **values: Any) -> dict[str, torch.Tensor]:
+    """Two tasks of random images of CIFAR's size, in bf16 with the kernels, everything captured."""
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(20), 70)
+    x = rng.integers(0, 256, (len(y), 3, 32, 32), np.uint8)
+    data = Dataset("cifar100", [str(c) for c in range(20)], x, y, x[::70], y[::70], *STATISTICS["cifar100"],
+                   CROP_FLIP_BRIGHTNESS)  # fmt: skip
+    config = resolve(settings.make(method=method, task_sizes=(10, 10), memory=100, seed=seed, device="cuda",
+                                   backbone="resnet32", data="cifar100", first={"epochs": 2}, later={"epochs": 2},
+                                   coordination={"coordinate": "jioc"}, **values))  # fmt: skip
+    notes: list[Any] = []
+    with own_stream(torch.device("cuda")):
+        run = Run(config, data, callback=lambda kind, what: notes.append(what) if kind == "note" else None)
+        run.go()
+    assert not notes
+    return {name: value.cpu() for name, value in run.method.net.state_dict().items()}
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("method", ["icarl", "der", "foster"])
+def test_packed_is_alone_and_twice_is_once_in_bf16(method: str) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(4) as threads:
+        together = list(threads.map(lambda seed: weights_after(method, seed), (1, 2, 1, 2)))
+    assert same(together[0], together[2]) and same(together[1], together[3])
+    assert same(together[0], weights_after(method, 1))

@@ -14,6 +14,7 @@ from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import Spec, find
 from .resolve import merged, resolve, total_epochs
+from .stopping import signals
 from .store import locked, model_folder
 
 if TYPE_CHECKING:
@@ -48,8 +49,6 @@ def main(words: list[str]) -> int:
     if known == "refuse":
         _refuse_known(source, folder)
     target = _target(source, out)
-    from .cli import signals
-
     fresh = not target.exists()
     lock = _held(target)
     try:

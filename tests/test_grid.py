@@ -232,7 +232,9 @@ def test_a_run_goes_on_from_its_packed_folder(tmp_path: Path) -> None:
 def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) -> None:
     run(**BASE, out=tmp_path / "run")
     assert not {"result.json", "model.safetensors"} & packed(tmp_path / "run", whole=False).keys()
-    assert {"result.json", "model.safetensors"} <= packed(tmp_path / "run", whole=True).keys()
+    unpacked(packed(tmp_path / "run", whole=True), tmp_path / "copy")
+    names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == names > {"result.json", "model.safetensors"}
 
 
 def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ Files = dict[str, bytes]
 
 ASKED = 1.0  # seconds between two questions of a run whether to go on
 PATIENCE = 30  # seconds
+RESUMED = ("config.yaml", "log.jsonl")  # what a run needs beside a checkpoint to go on
 PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
 
 
@@ -277,9 +278,8 @@ def packed(folder: Path, whole: bool) -> Files:
     `whole`: with the model and a result that is complete, which only a run that has ended is sure to have both of.
     """
     paths = sorted((folder / "checkpoint" / number).iterdir()) if (number := newest(folder)) else []
-    paths += [folder / name for name in ("config.yaml", "log.jsonl")]
-    if whole:
-        paths += [folder / name for name in ("model.json", "model.safetensors")]
+    beside = sorted((p for p in folder.glob("[!.]*") if p.is_file()), key=lambda p: p.name == "model.json")
+    paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]  # model.json names others
     files = {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.exists()}
     result = read_json(folder / "result.json")
     if result is not None and (whole or not result["complete"]):

@@ -186,10 +186,15 @@ def test_slurm_a_job_preempted_and_another_killed(alone: Path, tmp_path: Path) -
 def test_slurm_the_driver_killed(alone: Path, tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2")
-    driver.until(lambda: complete(tmp_path / "out") and driver.busy())
-    driver.kill()
-    told = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2").end()
-    assert "was submitted before" in told  # its jobs outlived it
+    _, pid = driver.until(driver.busy)
+    os.kill(pid, signal.SIGSTOP)  # so that it is surely not over when the next driver looks
+    try:
+        driver.kill()
+        again = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2")
+        again.until(lambda: "was submitted before" in again.log.read_text())  # its jobs outlived it
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    again.end()
     must_be_as_alone(tmp_path / "out", alone / "alone", 4)
 
 

@@ -27,7 +27,9 @@ class Board:
         self.interrupted = False
         self._lock = threading.Lock()
         self._noted: set[str] = set()
+        self._bar: dict[str, Any] = {}  # of each run in this process
         self._learnt: dict[str, int] = {}  # tasks told of each run that is polled
+        self._written: dict[str, int] = {}  # when its result was, in nanoseconds
         self._width = max((len(job.name) for job in jobs), default=0)
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn(),
@@ -55,7 +57,6 @@ class Board:
     def watch(self, job: Job) -> Callable[[str, dict[str, Any]], None]:
         """The callback of that run."""
         spec, sizes = find(job.config.method), [0]
-        bar: list[Any] = []
 
         def tell(kind: str, what: dict[str, Any]) -> None:
             with self._lock:
@@ -64,16 +65,14 @@ class Board:
                     at = f"goes on after task {what['done']} of {len(sizes)}" if what["done"] else "begins"
                     self.say(job, f"{at} on {what['device']} ({what['precision']})")
                     epochs = [total_epochs(job.config, spec, t) for t in range(len(sizes))]
-                    bar.append(
-                        self._bars.add_task(job.name, total=sum(epochs), completed=sum(epochs[: what["done"]]), told="")
+                    self._bar[job.name] = self._bars.add_task(
+                        job.name, total=sum(epochs), completed=sum(epochs[: what["done"]]), told=""
                     )
-                elif kind == "epoch" and bar:
+                elif kind == "epoch":
                     told = f"task {what['task']}/{len(sizes)}  {what['images_per_second']:,.0f} images/s"
-                    self._bars.update(bar[0], advance=1, told=told)
+                    self._bars.update(self._bar[job.name], advance=1, told=told)
                 elif kind == "task":
                     self.say(job, task_line(what, len(sizes)))
-                    if bar and what["task"] == len(sizes):
-                        self._bars.remove_task(bar.pop())
                 elif kind == "note" and what["text"] not in self._noted:
                     self._noted.add(what["text"])
                     self.say(job, f"note: {what['text']}")
@@ -83,6 +82,8 @@ class Board:
     def ended(self, job: Job, outcome: dict[str, Any] | Exception) -> None:
         with self._lock:
             self._bars.update(self._all, advance=1)
+            if job.name in self._bar:
+                self._bars.remove_task(self._bar.pop(job.name))
             if isinstance(outcome, Interrupted):
                 self.interrupted = True
             elif isinstance(outcome, Exception):
@@ -94,7 +95,12 @@ class Board:
 
     def poll(self, job: Job) -> None:
         """Tell of the tasks that a run elsewhere has learnt since."""
-        result = read_json(job.folder / "result.json")
+        path = job.folder / "result.json"
+        written = path.stat().st_mtime_ns if path.exists() else 0
+        if self._written.get(job.name) == written:
+            return
+        self._written[job.name] = written
+        result = read_json(path)
         rows = result["tasks"] if isinstance(result, dict) and isinstance(result.get("tasks"), list) else []
         with self._lock:
             for row in rows[self._learnt.setdefault(job.name, len(rows)) :]:  # what was there before is no news

@@ -19,6 +19,7 @@ from .jobs import FINISHED, Job, plan, read_json, standing
 from .methods.specs import Spec, find
 from .recipes import Values
 from .report import runs, tables
+from .stopping import Stop, duration
 
 OWN = ("seeds", "only", "scale", "out", "resume", "dry_run", *launch.Where.model_fields)
 
@@ -36,15 +37,18 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     where = launch.make(**{k: v for k in launch.Where.model_fields if (v := getattr(found, k)) is not None})
     out = found.out or Path("runs") / recipe.name
     todo = plan(recipe, seeds, found.only, scale, lambda spec: _said(words[1:], spec), out.absolute())
+    if not todo:
+        raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: standing(job) for job in todo}
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
         return 0
+    over = Stop(duration(where.time_limit) if where.time_limit and where.on != "slurm" else None)
     left = [job for job in todo if states[job.name] != FINISHED]
     print(f"{recipe.name}: {len(todo)} runs in {out}, {len(todo) - len(left)} finished before", flush=True)
     with Board(left) as board:
         if left:
-            launch.find(where)(left, where, board, stop)
+            launch.find(where)(left, where, board, lambda: stop() or over())
     return close(todo, board, out)
 
 

@@ -1,4 +1,4 @@
-"""Grids on a real Ray cluster of two nodes and on submitit's local executor: whoever dies, all runs end as they should."""
+"""Grids on a real Ray cluster of two nodes and on submitit's local executor: whoever dies, all runs end as alone."""
 
 import collections
 import contextlib
@@ -17,7 +17,10 @@ import yaml
 from test_grid import complete, events
 from test_resume import outcome
 
+from jioc import launch, recipes
 from jioc.cli import main
+from jioc.jobs import plan, read_json
+from jioc.launch import on_slurm
 
 pytestmark = [
     pytest.mark.extras,
@@ -27,7 +30,7 @@ pytestmark = [
 
 GRID = {
     "base": {
-        "method": "icarl", "task_sizes": [3, 3, 2, 2], "memory": 60, "later": {"epochs": 12}, "first": {"epochs": 12},
+        "method": "icarl", "task_sizes": [3, 3, 2, 2], "memory": 60, "later": {"epochs": 8}, "first": {"epochs": 8},
         "device": "cpu", "checkpoint_every": 0,
     },
     "matrix": {"coordination.coordinate": ["none", "jioc"]}, "seeds": [1, 2, 3, 4],
@@ -44,19 +47,18 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Driver:
-    """`jioc grid` in a process of its own."""
+    """`jioc grid` in a process of its own; its words go to a file, because its jobs may outlive it."""
 
     def __init__(self, file: Path, out: Path, *words: str):
-        self.out = out
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "jioc", "grid", str(file), "--out", str(out), *words],
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        )  # fmt: skip
+        self.out, self.log = out, out.with_suffix(".log")
+        with self.log.open("w") as log:
+            command = [sys.executable, "-m", "jioc", "grid", str(file), "--out", str(out), *words]
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
     def until(self, holds: Callable[[], Any]) -> Any:
         """What becomes true while it works."""
         while not (found := holds()):
-            assert self.process.poll() is None, self.process.communicate()[0]
+            assert self.process.poll() is None, self.log.read_text()
             time.sleep(0.05)
         return found
 
@@ -72,24 +74,27 @@ class Driver:
         return at
 
     def busy(self) -> tuple[str, int] | None:
-        """A run that has learnt a task, and its process."""
+        """A run that has learnt one or two of its four tasks, and its process."""
         for name, pid in self.running().items():
-            if (self.out / name / "result.json").exists():
+            if 0 < len((read_json(self.out / name / "result.json") or {"tasks": []})["tasks"]) < 3:
                 return name, pid
         return None
 
-    def end(self) -> str:
-        told, _ = self.process.communicate()
-        assert self.process.returncode == 0, told
-        return told
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def end(self, status: int = 0) -> str:
+        assert self.process.wait() == status, self.log.read_text()
+        return self.log.read_text()
 
 
-def must_be_as_alone(out: Path, alone: Path) -> None:
-    """Every run is finished once, and equals the one that was left in peace."""
-    assert complete(out) == complete(alone) and len(complete(out)) == 8
+def must_be_as_alone(out: Path, alone: Path, runs: int = 8) -> None:
+    """Every run is finished, none twice, and equals the one that was left in peace."""
+    assert len(complete(out)) == runs
     ended = collections.Counter(line["run"] for line in events(out) if line["event"] == "finished")
-    assert set(ended.values()) == {1} and len(ended) == 8
-    for name in complete(alone):
+    assert set(ended.values()) == {1}
+    for name in complete(out):
         assert outcome(out / name) == outcome(alone / name), name
 
 
@@ -126,36 +131,32 @@ def test_ray_a_worker_killed_and_a_node_stopped(cluster: Any, alone: Path, tmp_p
 
 
 def test_ray_the_driver_killed(cluster: Any, alone: Path, tmp_path: Path) -> None:
-    words = ("--on", "ray", "--address", cluster.address, "--sync-every", "0")
+    words = ("--on", "ray", "--address", cluster.address, "--sync-every", "0", "--seeds", "1", "2")
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
     driver.until(lambda: complete(tmp_path / "out"))
-    driver.process.kill()
-    driver.process.communicate()
+    driver.kill()
     before = {name: (tmp_path / "out" / name / "result.json").stat().st_mtime_ns for name in complete(tmp_path / "out")}
-    told = Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
-    assert f"{len(before)} finished before" in told
+    Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
     for name, written in before.items():
         assert (tmp_path / "out" / name / "result.json").stat().st_mtime_ns == written
-    must_be_as_alone(tmp_path / "out", alone / "alone")
+    must_be_as_alone(tmp_path / "out", alone / "alone", 4)
 
 
 def test_ray_asked_to_stop_it_leaves_runs_that_go_on(cluster: Any, alone: Path, tmp_path: Path) -> None:
-    words = ("--on", "ray", "--address", cluster.address)
+    words = ("--on", "ray", "--address", cluster.address, "--seeds", "1")
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
     driver.until(driver.busy)
     driver.process.send_signal(signal.SIGTERM)
-    told, _ = driver.process.communicate()
-    assert driver.process.returncode == 75 and "the same command goes on" in told
+    assert "the same command goes on" in driver.end(status=75)
     assert "stopped" in [line["event"] for line in events(tmp_path / "out")]
     Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
-    must_be_as_alone(tmp_path / "out", alone / "alone")
+    must_be_as_alone(tmp_path / "out", alone / "alone", 2)
 
 
 def test_ray_refuses_what_the_cluster_cannot_give(cluster: Any, alone: Path, tmp_path: Path) -> None:
     words = ("--on", "ray", "--address", cluster.address, "--gpus-per-run", "1")
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
-    told, _ = driver.process.communicate()
-    assert driver.process.returncode == 2 and "--gpus-per-run 1: the whole cluster has 0" in told
+    assert "--gpus-per-run 1: the whole cluster has 0" in driver.end(status=2)
 
 
 # --- Slurm ---
@@ -184,10 +185,46 @@ def test_slurm_a_job_preempted_and_another_killed(alone: Path, tmp_path: Path) -
 
 def test_slurm_the_driver_killed(alone: Path, tmp_path: Path) -> None:
     pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
-    driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM)
-    driver.until(lambda: complete(tmp_path / "out") and driver.busy())
-    driver.process.kill()
-    driver.process.communicate()
-    told = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM).end()
-    assert "was submitted before" in told  # its jobs outlived it
-    must_be_as_alone(tmp_path / "out", alone / "alone")
+    driver = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2")
+    _, pid = driver.until(driver.busy)
+    os.kill(pid, signal.SIGSTOP)  # so that it is surely not over when the next driver looks
+    try:
+        driver.kill()
+        again = Driver(alone / "eight.yaml", tmp_path / "out", *SLURM, "--seeds", "1", "2")
+        again.until(lambda: "was submitted before" in again.log.read_text())  # its jobs outlived it
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    again.end()
+    must_be_as_alone(tmp_path / "out", alone / "alone", 4)
+
+
+def words_of(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_slurm_gets_an_array_with_what_was_said_and_is_asked_for_its_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm's own commands, made up."""
+    pytest.importorskip("submitit", reason="submitit is not installed: pip install 'jioc[slurm]'")
+    bin, out = tmp_path / "bin", tmp_path / "out"
+    bin.mkdir()
+    words_of(bin, "srun", "exit 1")
+    words_of(bin, "sbatch", f'cp "$1" {tmp_path}/batch.sh; echo Submitted batch job 12')
+    words_of(bin, "sacct", "printf 'JobID|State|NodeList\\n12_0|RUNNING|a\\n12_1|FAILED|a\\n12_2|PENDING|\\n'")
+    monkeypatch.setenv("PATH", f"{bin}:{os.environ['PATH']}")
+    where = launch.make(on="slurm", gpus_per_run=1, pack=2, at_once=2, time_limit="90m", sbatch=("partition=gpu",))
+    jobs = plan(recipes.find("table6"), (1,), None, 1.0, lambda spec: {}, out)
+    jobs += plan(recipes.find("table6"), (2,), ["jioc"], 1.0, lambda spec: {}, out)
+    sent = on_slurm.Queue(out, where).submit(jobs)
+    assert [[job.name for job in part.runs] for part in sent] == [[j.name for j in jobs[i : i + 2]] for i in (0, 2, 4)]
+    batch = (tmp_path / "batch.sh").read_text()
+    for line in ("partition=gpu", "array=0-2%2", "time=90", "gpus-per-node=1", "cpus-per-task=1", "signal=USR2@120"):
+        assert f"#SBATCH --{line}\n" in batch, batch
+    again = on_slurm.Queue(out, where).found_again(jobs)  # another driver
+    assert [part.job.job_id for part in again] == ["12_0", "12_2"]  # one failed, and is to be submitted again
+    words_of(bin, "sacct", "printf 'JobID|State|NodeList\\n'")
+    sent[0].job.watcher.clear()
+    assert on_slurm.Queue(out, where).found_again(jobs) == []  # nobody knows them any more

@@ -63,25 +63,29 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str], status: int = 
 def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["grid", file(tmp_path, **BOTH), "--pack", "2", "--out"]
-    assert main([*words, str(tmp_path / "alone")]) == 0
+    words = ["grid", file(tmp_path, **BOTH), "--seeds", "1", "--out"]
+    assert main([*words, str(tmp_path / "alone"), "--pack", "2"]) == 0
     killed = tmp_path / "killed"
     child = os.fork()
     if child == 0:
         os._exit(main([*words, str(killed)]))
-    while len(done := complete(killed)) < 2:
+    while not complete(killed) or not list(killed.glob("jioc-seed1/checkpoint/*/now")):
         time.sleep(0.01)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in done}
+    before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in complete(killed)}
     capsys.readouterr()
     assert main([*words, str(killed)]) == 0
     told = capsys.readouterr().out
-    assert f"{len(complete(killed))} runs" in told and len(complete(killed)) == 4
+    assert (
+        "2 runs" in told
+        and f"{len(before)} finished before" in told
+        and complete(killed) == ["jioc-seed1", "none-seed1"]
+    )
     for name in complete(tmp_path / "alone"):
         assert outcome(killed / name) == outcome(tmp_path / "alone" / name)
     ended = [line["run"] for line in events(killed) if line["event"] == "finished"]
-    assert sorted(ended) == complete(killed)  # each once
+    assert len(set(ended)) == len(ended) and set(complete(killed)) - set(ended) <= set(before)  # killed before its note
     for name, written in before.items():
         assert (killed / name / "result.json").stat().st_mtime_ns == written and f"{name}  begins" not in told
 
@@ -122,6 +126,12 @@ def test_an_interrupted_grid_says_so_and_begins_no_other_run(
     assert [line["event"] for line in events(tmp_path / "out")] == ["begins", "stopped"]
 
 
+def test_a_grid_leaves_before_its_time_limit_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["grid", file(tmp_path, **BOTH), "--out", str(tmp_path / "out"), "--seeds", "1"]
+    assert "0 of 2 runs are finished" in refused([*words, "--time-limit", "0.001"], capsys, status=75)
+    assert main([*words, "--time-limit", "1h"]) == 0 and len(complete(tmp_path / "out")) == 2
+
+
 def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grid", file(tmp_path, **BOTH), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
@@ -145,6 +155,7 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "as its first word" in refused(["grid", *out], capsys)
     for content, told in [
         ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
+        (BOTH | {"seeds": []}, "nothing to run"),
         ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
         ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
     ]:  # fmt: skip
@@ -221,7 +232,9 @@ def test_a_run_goes_on_from_its_packed_folder(tmp_path: Path) -> None:
 def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) -> None:
     run(**BASE, out=tmp_path / "run")
     assert not {"result.json", "model.safetensors"} & packed(tmp_path / "run", whole=False).keys()
-    assert {"result.json", "model.safetensors"} <= packed(tmp_path / "run", whole=True).keys()
+    unpacked(packed(tmp_path / "run", whole=True), tmp_path / "copy")
+    names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == names > {"result.json", "model.safetensors"}
 
 
 def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) -> None:
@@ -239,6 +252,15 @@ def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) ->
     assert keeper.take("a", 2, done, "finished") and not keeper.take("a", 2, old, None)
     assert keeper.begin("a", "here", 3) is None  # finished
     assert [line["event"] for line in events(tmp_path / "kept")] == ["begins", "begins", "finished"]
+
+
+def test_one_folder_one_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+    first, second = (Keeper([job(tmp_path / "a")]) for _ in range(2))
+    assert first.ready() and not second.ready()
+    first.lock.close()  # its process died
+    assert second.ready()
+    second.lock.close()
 
 
 def test_a_slurm_job_asks_for_what_was_said() -> None:

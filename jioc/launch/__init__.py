@@ -36,10 +36,10 @@ class Where(Options):
     """Ray: of a cluster that this machine is a node of, auto or HOST:PORT; without it one is started here."""
     sync_every: Amount = 60.0
     """Ray: least seconds between two copies of a run's checkpoint to the driver, beside that after each task."""
+    time_limit: str | None = None
+    """Stop before it with checkpoints, status 75: 90m, 2h. Slurm: of each job, which saves and queues again (2h)."""
     executor: Literal["slurm", "local"] = "slurm"
     """Slurm: submitit's executor; local needs no Slurm."""
-    time_limit: str = "2h"
-    """Slurm: of a job; it saves and queues again before that."""
     at_once: Positive | None = None
     """Slurm: jobs of the array that run at the same time, at most."""
     sbatch: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ class Where(Options):
 FOR = {
     "pack": ("local", "slurm"), "cpus_per_run": ("ray", "slurm"), "gpus_per_run": ("ray", "slurm"),
     "retries": ("ray", "slurm"), "address": ("ray",), "sync_every": ("ray",), "executor": ("slurm",),
-    "time_limit": ("slurm",), "at_once": ("slurm",), "sbatch": ("slurm",),
+    "at_once": ("slurm",), "sbatch": ("slurm",),
 }  # fmt: skip
 
 

@@ -6,9 +6,11 @@ So a run whose worker or node dies goes on elsewhere, and so does the grid after
 what comes from an earlier one, on a node that was only out of reach, is turned away.
 """
 
+import fcntl
 import os
 import platform
 import shutil
+import signal
 import tempfile
 import threading
 import time
@@ -27,6 +29,8 @@ Files = dict[str, bytes]
 """A run's folder: path and content."""
 
 ASKED = 1.0  # seconds between two questions of a run whether to go on
+PATIENCE = 30  # seconds
+RESUMED = ("config.yaml", "log.jsonl")  # what a run needs beside a checkpoint to go on
 PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
 
 
@@ -44,6 +48,8 @@ def _launch(ray: Any, jobs: list[Job], where: Where, board: Board, stop: Callabl
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
+    if not ray.get(keeper.ready.remote()):
+        raise Refused(f"another grid is at work in {str(jobs[0].folder.parent)!r}")
     worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, where))
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
 
@@ -86,11 +92,15 @@ def _connect(ray: Any, where: Where) -> None:
     if where.address and where.address.startswith("ray://"):
         raise Refused("--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    ours: dict[str, Any] = {} if where.address else {"include_dashboard": False}  # of a cluster that is started here
+    address = where.address or os.environ.get("RAY_ADDRESS")
+    ours: dict[str, Any] = {} if address else {"include_dashboard": False}  # of a cluster that is started here
+    before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(where.address, log_to_driver=False, logging_level="ERROR", **ours)
+        ray.init(address, log_to_driver=False, logging_level="ERROR", **ours)
+        signal.signal(signal.SIGTERM, before)  # Ray's own would leave at once
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-        raise Refused(f"no Ray cluster answers at {where.address!r}: {str(error).splitlines()[0]}") from None
+        where_to = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
+        raise Refused(f"{where_to}: {str(error).splitlines()[0]}") from None
 
 
 def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:
@@ -131,6 +141,20 @@ class Keeper:
         self.jobs = {job.name: job for job in jobs}
         self.tries = dict.fromkeys(self.jobs, 0)
         self.halted = False
+
+    def ready(self) -> bool:
+        """Whether no other keeper holds these folders; that of a driver who has just died lets go soon."""
+        out = next(iter(self.jobs.values())).folder.parent
+        out.mkdir(parents=True, exist_ok=True)
+        self.lock = open(out / ".keeper", "ab")  # noqa: SIM115
+        for _ in range(PATIENCE):
+            try:
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            except OSError:
+                time.sleep(1)
+        self.lock.close()
+        return False
 
     def begin(self, name: str, node: str, pid: int) -> tuple[int, Files] | None:
         """The number of this try and the folder to begin from; None where there is nothing to do."""
@@ -254,9 +278,8 @@ def packed(folder: Path, whole: bool) -> Files:
     `whole`: with the model and a result that is complete, which only a run that has ended is sure to have both of.
     """
     paths = sorted((folder / "checkpoint" / number).iterdir()) if (number := newest(folder)) else []
-    paths += [folder / name for name in ("config.yaml", "log.jsonl")]
-    if whole:
-        paths += [folder / name for name in ("model.json", "model.safetensors")]
+    beside = sorted((p for p in folder.glob("[!.]*") if p.is_file()), key=lambda p: p.name == "model.json")
+    paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]  # model.json names others
     files = {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.exists()}
     result = read_json(folder / "result.json")
     if result is not None and (whole or not result["complete"]):

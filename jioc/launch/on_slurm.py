@@ -87,6 +87,10 @@ class Submitted:
             return self.job.done()
         return not alive(self.job.job_id)
 
+    def forgotten(self) -> bool:
+        """Whether Slurm no longer knows the job; it would be waited for without end."""
+        return self.job.get_info(mode="force").get("State", "") == "" and type(self.job).__name__ != "LocalJob"
+
     def told(self) -> dict[str, str] | None:
         """What its runs said; None where it died."""
         try:
@@ -183,12 +187,12 @@ class Queue:
                 by_id.setdefault(self.ids[job.name], []).append(job)
         kind = self.executor._executor.job_class
         found = [Submitted(kind(self.folder, number), runs, ours=False) for number, runs in by_id.items()]
-        return [sent for sent in found if not sent.over()]
+        return [sent for sent in found if not sent.forgotten() and not sent.over()]
 
 
 def parameters(where: Where) -> dict[str, Any]:
     """For submitit's executors; sbatch's own words are passed on."""
-    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(where.time_limit) / 60))}
+    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(where.time_limit or "2h") / 60))}
     if where.gpus_per_run:
         if where.gpus_per_run != int(where.gpus_per_run):
             raise Refused("--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")

@@ -9,7 +9,7 @@ from typing import Any
 
 from . import __version__, sinks
 from . import config as settings
-from .errors import Failed, Interrupted, Refused, unknown
+from .errors import Failed, Interrupted, Refused, first_process, speaks, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
@@ -35,7 +35,8 @@ def run(words: list[str]) -> int:
     if dry:
         from .estimate import show
 
-        show(config)
+        if first_process():
+            show(config)
         return 0
     folder = (
         out
@@ -45,6 +46,10 @@ def run(words: list[str]) -> int:
     from .console import Console
     from .runner import run as run_it
 
+    if not first_process():
+        with signals() as stop:
+            run_it(config, out=folder, resume=resume, stop=stop)
+        return 0
     with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals() as stop:
 
         def tell(kind: str, what: dict[str, Any]) -> None:
@@ -242,10 +247,12 @@ def main(words: list[str] | None = None) -> int:
     except Refused as error:
         if debug:
             raise
-        print(f"jioc: {error}", file=sys.stderr)
+        if speaks(error):
+            print(f"jioc: {error}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt:
-        print("jioc: stopped", file=sys.stderr)
+        if first_process():
+            print("jioc: stopped", file=sys.stderr)
         return Interrupted.status
     except Exception as error:
         if debug:

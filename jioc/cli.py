@@ -2,6 +2,7 @@
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -213,6 +214,8 @@ def report(words: list[str]) -> int:
     return 0
 
 
+SILENCE = 2.0  # seconds: torchrun ends all processes when one has ended, so those that do not speak let another speak
+
 COMMANDS = {"demo": demo, "run": run, "table": table_, "report": report, "list": list_, "data": data}
 
 
@@ -249,6 +252,8 @@ def main(words: list[str] | None = None) -> int:
             raise
         if speaks(error):
             print(f"jioc: {error}", file=sys.stderr)
+        else:
+            time.sleep(SILENCE)
         return error.status
     except KeyboardInterrupt:
         if first_process():

@@ -8,6 +8,7 @@ writes. A world of one is a run as it always was.
 
 import itertools
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -189,12 +190,14 @@ def together(bn: str) -> Iterator[World]:
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
     world = World(rank, size, bn)
     try:
-        yield world
-        world.wait()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Grad strides do not match")  # of an axis of length one
+            yield world
+            world.wait()
     except Exception as error:
-        if not own_gpus:
-            dist.destroy_process_group()  # the others' sockets close; NCCL might wait, and ends with the process
         voice = _voice(error, rank, store)
+        if not own_gpus:
+            dist.destroy_process_group()  # so that the others notice; NCCL might wait, and ends with the process
         if voice is error:
             raise
         raise voice from error

@@ -104,7 +104,7 @@ class Engine:
         if saved is not None:
             first_epoch, first_step = saved["epoch"], saved["step"]
             self.order.set_state(saved["order"])
-            steps.sums = {name: value.to(self.device) * self.world.first for name, value in saved["sums"].items()}
+            steps.sums = {name: self.world.own(value.to(self.device)) for name, value in saved["sums"].items()}
             for p, buffer in zip(trained, saved["momentum"], strict=True):
                 optimiser.state[p]["momentum_buffer"].copy_(buffer)
 
@@ -117,7 +117,7 @@ class Engine:
                 steps = self._begin(steps, batches, first_step)
                 for i in range(first_step, len(batches)):
                     self.journal.leave_if_told(
-                        lambda: _progress(epoch, i, self._totals(steps.sums), optimiser, trained, before)  # noqa: B023
+                        lambda: _progress(epoch, i, self._everyones(steps.sums), optimiser, trained, before)  # noqa: B023
                     )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
@@ -226,9 +226,9 @@ class Engine:
             steps.begin(batches, first)
         return steps
 
-    def _totals(self, sums: Sums) -> Sums:
-        """The sums over all processes."""
-        return dict(zip(sums, self.world.total(torch.stack(list(sums.values()))), strict=True)) if sums else {}
+    def _everyones(self, sums: Sums) -> Sums:
+        """Each process's sums: (processes,) of each term."""
+        return {name: self.world.gathered(value) for name, value in sums.items()}
 
     def _report(
         self,

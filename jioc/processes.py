@@ -95,6 +95,16 @@ class World:
             dist.all_reduce(values)
         return values
 
+    def gathered(self, value: Tensor) -> Tensor:
+        """Every process's value: (processes, ...)."""
+        every = value.new_zeros((self.size, *value.shape))
+        every[self.rank] = value
+        return self.total(every)
+
+    def own(self, every: Tensor) -> Tensor:
+        """This process's of what was gathered; where other processes did that, the first takes it all."""
+        return every[self.rank] if len(every) == self.size else every.sum(0) * self.first
+
     def any(self, told: bool) -> bool:
         """Whether some process was told at the last call: this one's answer travels while the next step is taken."""
         if self.size == 1:
@@ -178,7 +188,10 @@ def local_rank() -> int:
 
 @contextmanager
 def together(bn: str) -> Iterator[World]:
-    """The world that torchrun has started this process in. Where one process fails, all end and one says why."""
+    """The world that torchrun has started this process in.
+
+    Where the run fails in one process, that process should end: the others then notice, and one of them says why.
+    """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World(bn=bn)
         return
@@ -196,12 +209,19 @@ def together(bn: str) -> Iterator[World]:
             world.wait()
     except Exception as error:
         voice = _voice(error, rank, store)
-        if not own_gpus:
-            dist.destroy_process_group()  # so that the others notice; NCCL might wait, and ends with the process
+        if isinstance(error, Interrupted):
+            dist.destroy_process_group()
         if voice is error:
             raise
         raise voice from error
     dist.destroy_process_group()
+
+
+def _is_first(key: str, rank: int, store: dist.Store) -> bool:
+    try:
+        return store.compare_set(key, "", str(rank)) == str(rank).encode()
+    except RuntimeError:
+        return True  # the process that kept the store is gone
 
 
 def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
@@ -216,6 +236,6 @@ def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
         error = Failed("another process of this run was lost; --resume goes on from the last checkpoint")
     elif not isinstance(error, Refused) and rank:
         error = Failed(f"{type(error).__name__}: {told}; --debug shows where")
-    if store.compare_set("failed", "", str(rank)) != str(rank).encode():
+    if not _is_first("failed", rank, store):
         return Elsewhere(status)
     return OfAnother(f"process {rank}: {error}", status) if rank else error

@@ -104,7 +104,7 @@ class Engine:
         if saved is not None:
             first_epoch, first_step = saved["epoch"], saved["step"]
             self.order.set_state(saved["order"])
-            steps.sums = {name: self.world.own(value.to(self.device)) for name, value in saved["sums"].items()}
+            steps.sums = {name: self.world.own(value.view(-1).to(self.device)) for name, value in saved["sums"].items()}
             for p, buffer in zip(trained, saved["momentum"], strict=True):
                 optimiser.state[p]["momentum_buffer"].copy_(buffer)
 

@@ -158,7 +158,10 @@ class World:
         return said[0]
 
     def wait(self) -> None:
-        """Until all are here."""
+        """Until all are here, and nothing is under way between them."""
+        if self._asked is not None:
+            self._asked[1].wait()
+            self._asked = None
         self.total(torch.zeros(()))
 
     def must_agree(self, what: str, value: Any) -> None:
@@ -209,7 +212,8 @@ def together(bn: str) -> Iterator[World]:
             world.wait()
     except Exception as error:
         voice = _voice(error, rank, store)
-        if isinstance(error, Interrupted):
+        if not own_gpus or isinstance(error, Interrupted):  # NCCL might wait for the others, and ends with the process
+            world._asked = None
             dist.destroy_process_group()
         if voice is error:
             raise

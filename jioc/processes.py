@@ -198,6 +198,9 @@ def together(bn: str) -> Iterator[World]:
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World(bn=bn)
         return
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        if name not in os.environ:
+            raise Refused(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all")
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here  # NCCL wants one for each process
     store, rank, size = next(rendezvous("env://", timeout=PATIENCE))

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,7 @@ from jioc.errors import Refused
 from jioc.methods.specs import SPECS
 from jioc.processes import World
 from jioc.resolve import resolve
-from jioc.runner import how
+from jioc.runner import how, run
 
 SHORT: dict[str, Any] = {
     "data": "digits",
@@ -82,7 +83,9 @@ def make(folder: Path) -> None:
     pair(jobs, folder)
     for name in ("stopped", "killed"):
         (folder / name).rename(folder / f"{name}-on")
+    shutil.copytree(folder / "stopped-on", folder / "fewer")
     jobs = [{"name": name, "settings": LONGER} for name in ("stopped-on", "killed-on")]
+    jobs.append({"name": "fewer", "settings": LONGER, "alone": True})
     pair([*jobs, {"name": "failed", "settings": LONGER, "fail": (1, 2)}], folder)
 
 
@@ -140,6 +143,13 @@ def test_when_one_is_told_to_stop_all_stop_at_the_same_step_and_go_on_to_the_sam
     assert outcome(where / "stopped-on") == outcome(where / "whole")
 
 
+def test_fewer_processes_may_go_on(where: Path) -> None:
+    assert ended(where, "fewer") == ["well"]
+    one, two = (json.loads((where / name / "result.json").read_bytes()) for name in ("fewer", "whole"))
+    assert one["complete"] and one["environment"]["processes"] == 1
+    assert [row["memory"] for row in one["tasks"]] == [row["memory"] for row in two["tasks"]]
+
+
 def test_who_fails_says_so_and_the_other_ends_without_a_word(where: Path) -> None:
     first, second = ended(where, "failed")
     assert second == "OfAnother: process 1: ValueError: no more; --debug shows where"
@@ -194,6 +204,13 @@ def test_what_several_processes_cannot_do_is_refused(words: dict[str, Any], told
     config = resolve(settings.make(method="icarl", **words))
     with pytest.raises(Refused, match=told):
         how(config, torch.device("cpu"), True, World(0, 2))
+
+
+def test_half_of_what_torchrun_sets_is_refused(monkeypatch: pytest.MonkeyPatch, small: dict[str, Any]) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("RANK", raising=False)
+    with pytest.raises(Refused, match="WORLD_SIZE is 2, but RANK is not set"):
+        run(method="replay", **small)
 
 
 def test_torchrun_runs_the_command_and_one_process_speaks_and_writes(tmp_path: Path) -> None:

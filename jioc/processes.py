@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -181,12 +182,18 @@ def _described(value: Any) -> Any:
 
 
 ALONE = World()
-_worlds = itertools.count()  # that this process has been in: a store may still hold what an earlier one left there
+_worlds = itertools.count()  # that this process has been in: the store still holds what an earlier one left there
 
 
 def local_rank() -> int:
     """Which of this machine's processes this one is."""
     return int(os.environ.get("LOCAL_RANK", "0")) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else 0
+
+
+@cache
+def _met() -> tuple[dist.Store, int, int]:
+    """The store in which all processes find each other, this one's rank, their number; for as long as it lives."""
+    return next(rendezvous("env://", timeout=PATIENCE))
 
 
 @contextmanager
@@ -203,7 +210,7 @@ def together(bn: str) -> Iterator[World]:
             raise Refused(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all")
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here  # NCCL wants one for each process
-    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    store, rank, size = _met()
     store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
     backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
@@ -224,9 +231,9 @@ def together(bn: str) -> Iterator[World]:
     dist.destroy_process_group()
 
 
-def _is_first(key: str, rank: int, store: dist.Store) -> bool:
+def _is_first(rank: int, store: dist.Store) -> bool:
     try:
-        return store.compare_set(key, "", str(rank)) == str(rank).encode()
+        return store.compare_set("failed", "", str(rank)) == str(rank).encode()
     except RuntimeError:
         return True  # the process that kept the store is gone
 
@@ -243,6 +250,6 @@ def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
         error = Failed("another process of this run was lost; --resume goes on from the last checkpoint")
     elif not isinstance(error, Refused) and rank:
         error = Failed(f"{type(error).__name__}: {told}; --debug shows where")
-    if not _is_first("failed", rank, store):
+    if not _is_first(rank, store):
         return Elsewhere(status)
     return OfAnother(f"process {rank}: {error}", status) if rank else error

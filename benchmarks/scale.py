@@ -119,7 +119,7 @@ def main() -> None:
         found = work(args.variant, args)
         if os.environ["RANK"] == "0":
             args.json.write_text(json.dumps(found))
-        return
+        os._exit(0)  # as jioc/__main__.py does
     words = [f"--{k.replace('_', '-')}={v}" for k, v in vars(args).items() if k not in ("json", "variant")]
     rows = {}
     for name in VARIANTS:

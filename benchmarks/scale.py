@@ -5,14 +5,14 @@
 Every variant trains the second task of ten (20 classes, iCaRL with its teacher) on random images of CIFAR's size by
 the product's own `fit`, with the same global batch; the processes are started by torchrun. `nothing exchanged` are two
 processes that each train on their share alone, which is no run at all, but what two processes could do if talking
-were free: the difference to it is the cost of communication. On a CPU each process has one thread.
+were free: the difference to it is the cost of communication. On a CPU each process has one thread. The fastest epoch
+counts, because two processes wait for whoever is disturbed.
 """
 
 import argparse
 import json
 import os
 import platform
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -75,7 +75,7 @@ def work(name: str, args: argparse.Namespace) -> dict[str, Any]:
         task, arrived = run.arrival(1)
         method.net.grow(10, method.generator)
         run.engine.fit(method, task, arrived.with_memory(method.memory))
-    speed = statistics.median(line["images_per_second"] for line in lines[1:])
+    speed = max(line["images_per_second"] for line in lines[1:])
     trained = sum(p.numel() * p.element_size() for p in method.net.parameters() if p.requires_grad)
     kept = sum(b.numel() * b.element_size() for b in method.net.buffers())
     return {"images_per_second": speed, "gradient_bytes": trained, "statistics_bytes": kept}
@@ -109,12 +109,12 @@ def main() -> None:
     parser.add_argument("--stem", default="cifar")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch-size", type=int, default=128)
-    parser.add_argument("--epochs", type=int, default=4)
-    parser.add_argument("--each", type=int, default=None, help="images of each class (500 on CUDA, 32 on a CPU)")
+    parser.add_argument("--epochs", type=int, default=6)
+    parser.add_argument("--each", type=int, default=None, help="images of each class (500 on CUDA, 20 on a CPU)")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--variant", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    args.each = args.each or (500 if args.device == "cuda" else 32)
+    args.each = args.each or (500 if args.device == "cuda" else 20)
     if args.variant:
         found = work(args.variant, args)
         if os.environ["RANK"] == "0":

@@ -1,4 +1,12 @@
+import os
+import sys
+
 from .cli import main
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    status = main()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)  # DDP leaves threads of gloo behind, which now and then end Python's own ending with an abort
+    sys.exit(status)

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from .errors import Failed, Interrupted
 from .files import flush_folder, write
+from .processes import ALONE, World
 from .store import Store
 
 State = dict[str, Any]
@@ -66,7 +67,10 @@ def unpack(path: Path) -> State:
 
 
 class Journal:
-    """Keeps a run resumable. `snapshot()` gives the whole state of the run, `restore(state)` takes it up again."""
+    """Keeps a run resumable. `snapshot()` gives the whole state of the run, `restore(state)` takes it up again.
+
+    Of several processes the first has the store; what it reads there, it tells the others.
+    """
 
     def __init__(
         self,
@@ -75,25 +79,39 @@ class Journal:
         snapshot: Callable[[], State],
         restore: Callable[[State], None],
         stop: Callable[[], bool] | None = None,
+        world: World = ALONE,
     ):
         self.store, self.every, self.snapshot, self.restore = store, every, snapshot, restore
         self.stop = stop or (lambda: False)  # asked before every step
+        self.world = world
         self._pieces: dict[str, str] = {}  # states of the task at hand and their checksums, the latest last
         self._stage = 0
-        self._going_on: Path | None = None  # the checkpoint that is being resumed from
+        self._going_on = False  # whether a checkpoint is being resumed from
+        self._from: Path | None = None  # that one, where the store is
         self._last = time.monotonic()
 
     # --- between tasks ---
 
     def resume(self, say: Callable[[str], None]) -> bool:
         """Take up the newest whole checkpoint; False where there is none at all."""
+        state = self._newest(say) if self.world.first else None
+        if self.world.size > 1:
+            state = self.world.told(state)
+            if state is not None and not self.world.first:
+                self.restore(state)
+        self._going_on, self._stage = state is not None, 0
+        return self._going_on
+
+    def _newest(self, say: Callable[[str], None]) -> State | None:
+        """The state in which the task of the newest whole checkpoint began, restored."""
         if self.store is None:
-            return False
+            return None
         folders = self._folders()
         for folder in folders:
             try:
                 self._pieces = verified(folder)
-                self.restore(unpack(folder / "begin"))
+                begin = unpack(folder / "begin")
+                self.restore(begin)
                 latest = unpack(folder / list(self._pieces)[-1])
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 say(f"checkpoint {folder.name} is damaged and not used: {error}")
@@ -101,45 +119,48 @@ class Journal:
             self.store.cut_log(latest["log"])
             for damaged in folders[: folders.index(folder)]:
                 shutil.rmtree(damaged)  # or the next checkpoint would bring its states along
-            self._going_on, self._stage = folder, 0
-            return True
+            self._from = folder
+            return begin
         if folders:
             raise Failed(
                 f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; start again in another folder"
             )
-        return False
+        return None
 
     def begin(self) -> None:
         """A task is about to start."""
-        self._pieces, self._stage, self._going_on = {}, 0, None
+        self._pieces, self._stage, self._going_on = {}, 0, False
         self._write({"begin": self.snapshot()})
 
     # --- within a task ---
 
     def enter(self) -> State | None:
         """A stage is about to train. None: from its start; otherwise its progress, the run restored to that moment."""
-        name, folder = f"stage{self._stage}", self._going_on
-        if folder is None:
+        if not self._going_on:
             return None
-        if name in self._pieces:
-            self.restore(unpack(folder / name))
+        name, state = self.world.told(self._reached() if self.world.first else None)
+        if state is not None:
+            self.restore(state)
+        if name != "now":
             self._stage += 1
             return {"finished": True}
-        self._going_on = None
-        if "now" not in self._pieces:
-            return None
-        state = unpack(folder / "now")
-        self.restore(state)
-        return state["progress"]
+        self._going_on = False
+        return None if state is None else state["progress"]
+
+    def _reached(self) -> tuple[str, State | None]:
+        """How far the stage at hand had come: its end, a moment of it, or nothing that was kept."""
+        assert self._from is not None
+        name = f"stage{self._stage}" if f"stage{self._stage}" in self._pieces else "now"
+        return name, unpack(self._from / name) if name in self._pieces else None
 
     def epoch(self, progress: Callable[[], State]) -> None:
         if self.store is not None and time.monotonic() - self._last >= self.every:
             self._write({"now": self.snapshot() | {"progress": progress()}})
 
     def leave_if_told(self, progress: Callable[[], State]) -> None:
-        if self.stop():
-            if self.store is not None:
-                self._write({"now": self.snapshot() | {"progress": progress()}})
+        if self.world.any(self.stop()):
+            self._write({"now": self.snapshot() | {"progress": progress()}})
+            self.world.wait()
             raise Interrupted("stopped; the run can be resumed" if self.store is not None else "stopped")
 
     def finish(self) -> None:

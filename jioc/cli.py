@@ -2,12 +2,13 @@
 
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from . import __version__, recipes, sinks
 from . import config as settings
-from .errors import Failed, Interrupted, Refused, sentence, unknown
+from .errors import Failed, Interrupted, Refused, first_process, sentence, speaks, unknown
 from .flags import Parser, add_config, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
@@ -37,7 +38,8 @@ def run(words: list[str]) -> int:
     if dry:
         from .estimate import show
 
-        show(config)
+        if first_process():
+            show(config)
         return 0
     folder = (
         out
@@ -47,6 +49,10 @@ def run(words: list[str]) -> int:
     from .console import Console
     from .runner import run as run_it
 
+    if not first_process():
+        with signals(limit) as stop:
+            run_it(config, out=folder, resume=resume, stop=stop)
+        return 0
     with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals(limit) as stop:
 
         def tell(kind: str, what: dict[str, Any]) -> None:
@@ -241,6 +247,8 @@ def export(words: list[str]) -> int:
     return main(words)
 
 
+SILENCE = 2.0  # seconds: torchrun ends all processes when one has ended, so those that do not speak let another speak
+
 COMMANDS = {
     "demo": demo, "run": run, "grid": grid, "predict": predict, "learn": learn, "export": export,
     "table": table_, "report": report, "list": list_, "data": data,
@@ -278,10 +286,14 @@ def main(words: list[str] | None = None) -> int:
     except Refused as error:
         if debug:
             raise
-        print(f"jioc: {error}", file=sys.stderr)
+        if speaks(error):
+            print(f"jioc: {error}", file=sys.stderr)
+        else:
+            time.sleep(SILENCE)
         return error.status
     except KeyboardInterrupt:
-        print("jioc: stopped", file=sys.stderr)
+        if first_process():
+            print("jioc: stopped", file=sys.stderr)
         return Interrupted.status
     except Exception as error:
         if debug:

@@ -170,6 +170,8 @@ class Config(Options):
     """Compile backbones; by default with the graph engine only."""
     accumulate: Positive = 1
     """Parts in which a batch is worked through to save memory; batch normalisation sees a part at a time."""
+    bn: Literal["per-process", "synchronised"] = "per-process"
+    """On several processes: each normalises its own share of a batch, or all of it together."""
     deterministic: bool = False
     """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats)."""
     data_cache: Path | None = None

@@ -20,6 +20,7 @@ from .data.loader import Images, Stream
 from .errors import Failed
 from .methods.base import Method
 from .nets.incremental import Net
+from .processes import World
 from .steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
 from .streams import Beside
 from .types import Batch, Task, Terms
@@ -61,10 +62,12 @@ class Engine:
         journal: Journal,
         on_epoch: Callable[[dict[str, Any]], None],
         note: Callable[[str], None],
+        world: World,
     ):
         self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
         self.how, self.device = how, train.device
         self.order, self.noise, self.journal, self.on_epoch, self.note = order, noise, journal, on_epoch, note
+        self.world = world
         self.trained = 0  # images, and the seconds spent on them, in the task at hand
         self.seconds = 0.0
 
@@ -95,13 +98,14 @@ class Engine:
             return
         optimiser, set_lr = self._optimiser(trained, schedule.weight_decay or 0.0)
         net.train(train_mode)
-        body = partial(self.step, method, task, net, loss or method.loss, coordination, optimiser)
+        shared = self.world.wrap(net, trained)
+        body = partial(self.step, method, task, shared, loss or method.loss, coordination, optimiser)
         steps = self._steps(body, net, trained, optimiser)
         first_epoch, first_step = 0, 0
         if saved is not None:
             first_epoch, first_step = saved["epoch"], saved["step"]
             self.order.set_state(saved["order"])
-            steps.sums = {name: value.to(self.device) for name, value in saved["sums"].items()}
+            steps.sums = {name: self.world.own(value.view(-1).to(self.device)) for name, value in saved["sums"].items()}
             for p, buffer in zip(trained, saved["momentum"], strict=True):
                 optimiser.state[p]["momentum_buffer"].copy_(buffer)
 
@@ -113,7 +117,9 @@ class Engine:
             with self._compiling(stream):
                 steps = self._begin(steps, batches, first_step)
                 for i in range(first_step, len(batches)):
-                    self.journal.leave_if_told(lambda: _progress(epoch, i, steps.sums, optimiser, trained, before))  # noqa: B023
+                    self.journal.leave_if_told(
+                        lambda: _progress(epoch, i, self._everyones(steps.sums), optimiser, trained, before)  # noqa: B023
+                    )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
@@ -128,7 +134,7 @@ class Engine:
         self,
         method: Method,
         task: Task,
-        net: Net,
+        net: nn.Module,
         loss: Callable[..., Terms],
         coordination: JIOC | None,
         optimiser: torch.optim.Optimizer,
@@ -137,30 +143,34 @@ class Engine:
     ) -> None:
         """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
-        weights = method.weights(task)
-        for part in index.chunk(self.how.parts) if self.how.parts > 1 else (index,):
+        weights, world = method.weights(task), self.world
+        parts = index.chunk(self.how.parts) if self.how.parts > 1 else (index,)
+        for part in parts:
             x = self.train.augmented(part, self.augment, self.noise)
-            y = self.train.labels[part]
+            y = self.train.labels[self.train.own(part)]
             batch = Batch(x, y, y < task.n_old)
             beside = Beside(self.device)
-            with self._arithmetic():
-                with beside, torch.no_grad():
-                    taught = method.teacher_output(x)
-                out = net(x)
-                beside.join()
-                with torch.no_grad():
-                    old = method.old_output(out, taught)
-            terms = loss(batch, out, old, task)
-            if coordination is not None:
-                terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
-            total = sum(weights.get(name, 1.0) * term.mean() for name, term in terms.items())  # the only reduction
-            assert isinstance(total, Tensor)
-            (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
+            with world.averaging(net, part is parts[-1]):
+                with self._arithmetic():
+                    with beside, torch.no_grad():
+                        taught = method.teacher_output(x)
+                    out = net(x)
+                    beside.join()
+                    with torch.no_grad():
+                        old = method.old_output(out, taught)
+                terms = loss(batch, out, old, task)
+                if coordination is not None:
+                    terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
+                means = {name: world.mean(term, len(part)) for name, term in terms.items()}  # the only reduction
+                total = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
+                assert isinstance(total, Tensor)
+                (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():
                 if name not in sums:
                     sums[name] = torch.zeros((), device=self.device)
                 sums[name].add_(term.detach().sum())
         optimiser.step()
+        world.mix_statistics(net, len(index))
 
     # --- the machine ---
 
@@ -182,7 +192,8 @@ class Engine:
                     module.to(torch.bfloat16)
 
     def _compiling(self, stream: Stream) -> Any:
-        return compiling(math.ceil(stream.batch_size / self.how.parts)) if self.how.compile else nullcontext()
+        part = math.ceil(stream.batch_size / self.how.parts)
+        return compiling(len(range(part)[self.world.share or slice(None)])) if self.how.compile else nullcontext()
 
     def _optimiser(
         self, trained: list[nn.Parameter], weight_decay: float
@@ -220,6 +231,10 @@ class Engine:
             steps.begin(batches, first)
         return steps
 
+    def _everyones(self, sums: Sums) -> Sums:
+        """Each process's sums: (processes,) of each term."""
+        return {name: self.world.gathered(value) for name, value in sums.items()}
+
     def _report(
         self,
         task: Task,
@@ -233,7 +248,7 @@ class Engine:
     ) -> None:
         """One line for the log; the epoch's only wait for the device."""
         images = sum(map(len, batches))
-        values = torch.stack(list(sums.values())).tolist()
+        values = self.world.total(torch.stack(list(sums.values()))).tolist()
         means = {name: value / images for name, value in zip(sums, values, strict=True)}
         for value in sums.values():
             value.zero_()

@@ -1,5 +1,6 @@
 """What goes wrong in a way a person can mend: one sentence, no traceback."""
 
+import os
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -20,6 +21,32 @@ class Interrupted(Failed):
     """Stopped by a signal or a time limit; the run can be resumed."""
 
     status = 130  # of Ctrl-C; `stopping.signals` says 75 where it was not that
+
+
+class OfAnother(Failed):
+    """What went wrong in a process that is not the first of its run, and in no other: it speaks for itself."""
+
+    def __init__(self, told: str, status: int):
+        super().__init__(told)
+        self.status = status
+
+
+class Elsewhere(Failed):
+    """Another process of the run has said what went wrong."""
+
+    def __init__(self, status: int):
+        super().__init__("another process of this run says why")
+        self.status = status
+
+
+def first_process() -> bool:
+    """Whether this process is the only one of its run, or the first: the one that speaks and writes."""
+    return int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("RANK", "0") == "0"
+
+
+def speaks(error: BaseException) -> bool:
+    """What every process refuses alike is said once."""
+    return isinstance(error, OfAnother) or (first_process() and not isinstance(error, Elsewhere))
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:

@@ -1,17 +1,31 @@
 """The exemplars: indices into the training images, a list per class, best first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""`processes.World.each`: a function of every item, shared out among the processes of a run."""
+
+
+def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [function(item) for item in items]
+
 
 class Memory:
     """At most `total` exemplars shared equally by the classes seen, or `per_class` of each; neither: every image."""
 
-    def __init__(self, total: int | None = None, per_class: int | None = None, select: str = "herding"):
-        self.total, self.per_class, self.select = total, per_class, select
+    def __init__(
+        self,
+        total: int | None = None,
+        per_class: int | None = None,
+        select: str = "herding",
+        each: Each = one_by_one,
+    ):
+        self.total, self.per_class, self.select, self.each = total, per_class, select, each
         self.classes: list[Tensor] = []  # (m_c,) each, on the CPU
 
     def __len__(self) -> int:
@@ -41,16 +55,12 @@ class Memory:
         """
         m = self.quota(classes or len(self.classes) + len(arrived))
         self.classes = [c[:m] for c in self.classes]  # the order of choice was kept, so trimming keeps the best
-        for index in arrived:
-            if m is None:
-                chosen = index
-            elif self.select == "herding" and m > 0:
-                chosen = index[herd(features(index), m).cpu()]
-            elif self.select == "random":
-                chosen = index[torch.randperm(len(index), generator=generator)[:m]]
-            else:
-                chosen = index[:m]
-            self.classes.append(chosen)
+        if m is not None and m > 0 and self.select == "herding":
+            self.classes += self.each(lambda index: index[herd(features(index), m).cpu()], arrived)
+        elif m is not None and self.select == "random":
+            self.classes += [index[torch.randperm(len(index), generator=generator)[:m]] for index in arrived]
+        else:
+            self.classes += [index[:m] for index in arrived]
 
 
 def herd(features: Tensor, m: int) -> Tensor:

@@ -5,6 +5,7 @@ result = jioc.run(method="icarl", data="digits", coordination={"coordinate": "ji
 result["average"]["cnn"]
 """
 
+import hashlib
 import os
 import platform
 import subprocess
@@ -35,6 +36,7 @@ from .learner import Learner, make_method
 from .methods import specs
 from .methods.base import Method
 from .nets.incremental import Net
+from .processes import ALONE, World, local_rank, together
 from .resolve import resolve
 from .store import Store
 from .streams import undisturbed
@@ -60,21 +62,25 @@ def run(
     """One run, from a configuration or from its values.
 
     With `out` it is kept there and can be resumed; without, nothing is written. `stop` is asked before every step; when
-    it says yes the run saves a checkpoint and raises `Interrupted`.
+    it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every process calls this alike; the
+    first one writes and calls back, and all return the result.
     """
     if config is None:
         config = settings.make(**values)
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
-    dataset = load(config, _until(stop, callback))
-    refuse_early(config, dataset)
-    store = None if out is None else Store(Path(out), config, resume)
-    try:
-        return Run(config, dataset, store, callback, stop).go()
-    finally:
-        if store is not None:
-            store.close()
+    with together(config.bn) as world:
+        world.must_agree("settings", settings.digest(config))
+        callback = callback if world.first else None
+        dataset = load(config, _until(stop, callback))
+        refuse_early(config, dataset, world)
+        store = None if out is None or not world.first else Store(Path(out), config, resume)
+        try:
+            return Run(config, dataset, store, callback, stop, world=world).go()
+        finally:
+            if store is not None:
+                store.close()
 
 
 def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
@@ -89,10 +95,13 @@ def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callba
     return tell
 
 
-def refuse_early(config: Config, dataset: Dataset) -> None:
+def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None:
     """What a run would refuse is refused before it has a folder."""
-    scenarios.make(dataset, config)
-    how(config, pick_device(config.device), resident=True)
+    scenario = scenarios.make(dataset, config)
+    how(config, pick_device(config.device), resident=True, world=world)
+    if world.size > 1:
+        rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])
+        world.must_agree("images", (dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()))
 
 
 class Run:
@@ -106,23 +115,27 @@ class Run:
         callback: Callback | None = None,
         stop: Callable[[], bool] | None = None,
         scenario: Scenario | None = None,
+        world: World = ALONE,
     ):
-        self.config, self.store = config, store
+        self.config, self.store, self.world = config, store, world
         self.tell: Callback = callback or (lambda kind, what: None)
         self.spec = specs.find(config.method)
         self.device = pick_device(config.device)
         self.scenario = scenario or scenarios.make(dataset, config)
         self.train, self.test = images(dataset, self.scenario, self.device, config.stream)
-        self.how = how(config, self.device, self.train.resident)
+        self.train.share = world.share
+        self.how = how(config, self.device, self.train.resident, world)
         set_up_torch(self.how, config.deterministic)
-        self.environment, self.commit = environment(self.device, self.how), commit()
+        if world.size > 1 and self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        self.environment, self.commit = environment(self.device, self.how) | {"processes": world.size}, commit()
         self.command = command.line(config) if scenario is None else None
         self.dataset = dataset
 
         self.generators = generators(config, self.device)
         order, noise = self.generators["order"], self.generators["noise"]
         self.method = self._method(self.generators["weights"])
-        self.journal = Journal(store, config.checkpoint_every, self.snapshot, self.restore, stop)
+        self.journal = Journal(store, config.checkpoint_every, self.snapshot, self.restore, stop, world)
         self.engine = Engine(
             train=self.train,
             augment=chosen(dataset.augment, config.augment),
@@ -134,6 +147,7 @@ class Run:
             journal=self.journal,
             on_epoch=self._on_epoch,
             note=self.note,
+            world=world,
         )
         self.noted: set[str] = set()
         self.rows: list[dict[str, Any]] = []
@@ -162,6 +176,8 @@ class Run:
         return self.earlier + len(self.rows)
 
     def tell_start(self) -> None:
+        if self.world.size > 1 and self.device.type == "cuda":
+            self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         self.tell(
             "start",
             {
@@ -199,11 +215,10 @@ class Run:
     def features(self, net: Net, index: Tensor) -> Tensor:
         """Unit-norm features of training images under the test transform, fp32: (n, d)."""
         net.eval()
+        parts = index.to(self.device).split(EVALUATED_AT_ONCE)
         with judging():
-            parts = [
-                net(self.train.plain(part)).features.float() for part in index.to(self.device).split(EVALUATED_AT_ONCE)
-            ]
-        return F.normalize(torch.cat(parts), dim=1)
+            found = self.world.each(lambda part: net(self.train.plain(part)).features.float(), parts)
+        return F.normalize(torch.cat(found), dim=1)
 
     @torch.no_grad()
     def scores_of_new(self, task: Task) -> Tensor | None:
@@ -212,10 +227,9 @@ class Run:
             return None
         self.method.net.eval()
         index = torch.from_numpy(np.concatenate(self.scenario.test[task.new])).to(self.device)
+        parts = index.split(EVALUATED_AT_ONCE)
         with judging():
-            return torch.cat(
-                [self.method.readouts(self.test.plain(part))["cnn"] for part in index.split(EVALUATED_AT_ONCE)]
-            )
+            return torch.cat(self.world.each(lambda part: self.method.readouts(self.test.plain(part))["cnn"], parts))
 
     @torch.no_grad()
     def judge(self, task: Task, before: Tensor | None, trained_on: list[int]) -> dict[str, Any]:
@@ -224,20 +238,21 @@ class Run:
         `before` and `trained_on` are what the diagnostics compare with.
         """
         self.method.net.eval()
+
+        def scored(part: Tensor) -> dict[str, Tensor]:
+            scores = self.method.readouts(self.test.plain(part))
+            ranked = {name: s.topk(min(5, task.n_seen)).indices for name, s in scores.items()}
+            return ranked | {"logits": scores["cnn"]}
+
         index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
-        ranked: dict[str, list[Tensor]] = {}
-        logits: list[Tensor] = []
         with judging():
-            for part in index.split(EVALUATED_AT_ONCE):
-                scored = self.method.readouts(self.test.plain(part))
-                logits.append(scored["cnn"])
-                for name, scores in scored.items():
-                    ranked.setdefault(name, []).append(scores.topk(min(5, task.n_seen)).indices)
-        y = self.test.labels[index]
-        judged = {name: metrics.judge(torch.cat(parts), y, task.sizes) for name, parts in ranked.items()}
+            every = self.world.each(scored, index.split(EVALUATED_AT_ONCE))
+        found = {name: torch.cat([part[name] for part in every]) for name in every[0]}
+        logits, y = found.pop("logits"), self.test.labels[index]
+        judged = {name: metrics.judge(ranked, y, task.sizes) for name, ranked in found.items()}
         if "nme" not in judged and self.spec.memory == "exemplars":
             self.note("no exemplar is kept, so there is no nearest-mean read-out")
-        diagnosed = diagnostics.diagnose(torch.cat(logits), y, task, before, self.method.head_weight(), trained_on)
+        diagnosed = diagnostics.diagnose(logits, y, task, before, self.method.head_weight(), trained_on)
         thirds = diagnostics.thirds(judged["cnn"]["per_class"], self.scenario.counts[: task.n_seen])
         return {
             "task": task.index + 1,
@@ -288,6 +303,7 @@ class Run:
     def snapshot(self) -> State:
         return {
             "device": self.device.type,
+            "processes": self.world.size,
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
@@ -304,6 +320,9 @@ class Run:
             raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
+        began = state.get("processes", 1)
+        if began != self.world.size and self.config.bn == "per-process":
+            self.note(f"this run began on {began} processes, and batch normalisation sees a process's share of a batch")
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
@@ -314,7 +333,9 @@ class Run:
     # --- parts ---
 
     def _method(self, generator: torch.Generator) -> Method:
-        return make_method(self.config, self.dataset.channels, generator, self.device)
+        method = make_method(self.config, self.dataset.channels, generator, self.device)
+        method.memory.each = self.world.each
+        return method
 
     def note(self, text: str) -> None:
         """Something that a person should know, said once."""
@@ -377,8 +398,11 @@ def _streams(word: str, size: int, device: torch.device) -> bool:
 
 
 def pick_device(word: str) -> torch.device:
+    """Of several processes on a machine, each has a CUDA device of its own, as far as they go."""
     if word == "auto":
         word = "cuda" if torch.cuda.is_available() else "cpu"
+    if word == "cuda" and local_rank() and torch.cuda.is_available():
+        word = f"cuda:{local_rank() % torch.cuda.device_count()}"
     if word.startswith("cuda"):
         if not torch.cuda.is_available():
             raise Refused(f"--device {word}: torch finds no CUDA device here")
@@ -387,14 +411,28 @@ def pick_device(word: str) -> torch.device:
     return torch.device(word)
 
 
-def how(config: Config, device: torch.device, resident: bool) -> How:
+def how(config: Config, device: torch.device, resident: bool, world: World = ALONE) -> How:
     """What `auto` means here."""
-    cuda = device.type == "cuda"
-    if config.engine == "graph" and not (cuda and resident):
-        raise Refused("--engine graph needs a CUDA device that holds all images")
-    graph = cuda and resident and config.engine != "eager"
+    cuda, alone = device.type == "cuda", world.size == 1
+    if not alone:
+        _refuse_shared(config)
+    if config.engine == "graph" and not (cuda and resident and alone):
+        raise Refused("--engine graph needs a CUDA device that holds all images" + " and one process" * (not alone))
+    graph = cuda and resident and alone and config.engine != "eager"
     precision = ("bf16" if cuda else "fp32") if config.precision == "auto" else config.precision
     return How(precision, graph, graph if config.compile is None else config.compile, config.accumulate)
+
+
+def _refuse_shared(config: Config) -> None:
+    """What looks at a whole batch, of which each of several processes sees a share."""
+    c = config.coordination
+    if c.delta_scale != "plain" or c.quiet_scale != "task":
+        name = "--delta-scale " + c.delta_scale if c.delta_scale != "plain" else "--quiet-scale " + c.quiet_scale
+        raise Refused(f"{name} looks at a whole batch, of which each of several processes sees a share")
+    if config.compile and config.bn == "synchronised":
+        raise Refused("--bn synchronised cannot be compiled")
+    if ":" in config.device:
+        raise Refused(f"--device {config.device} names one device for several processes; --device cuda gives each one")
 
 
 def set_up_torch(how: How, deterministic: bool) -> None:

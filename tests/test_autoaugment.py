@@ -9,7 +9,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor
 
 from jioc.data import autoaugment as auto
-from jioc.data.augment import Augment, chosen, cutout
+from jioc.data.augment import Augment, chosen, cutout, draw_centre
 
 G = torch.Generator().manual_seed(0)
 IMAGES = torch.randint(0, 256, (6, 3, 32, 32), generator=G, dtype=torch.uint8)
@@ -77,7 +77,7 @@ def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
                         name = names[s, i][None] if on[i] else torch.tensor([-1])
                         y = auto.apply(y, name, factors[s, i, d][None], matrices[s, i, d][None])
                     possible.add(y.numpy().tobytes())
-    drawn = {y.numpy().tobytes() for y in auto.autoaugment(x, torch.Generator().manual_seed(0))}
+    drawn = {y.numpy().tobytes() for y in auto.augmented(x, *auto.draw(len(x), torch.Generator().manual_seed(0)))}
     assert drawn <= possible and len(drawn) > 30
 
 
@@ -95,7 +95,8 @@ def test_grey_images_and_small_ones_are_augmented_too() -> None:
 
 
 def test_cutout_blacks_out_a_square_around_a_pixel_cut_off_at_the_border() -> None:
-    holes = cutout(torch.ones(500, 1, 32, 32), torch.Generator().manual_seed(0)) == 0
+    centre = draw_centre(500, 32, 32, torch.Generator().manual_seed(0))
+    holes = cutout(torch.ones(500, 1, 32, 32), *centre) == 0
     rows, columns = holes.any(3).sum(2).flatten(), holes.any(2).sum(2).flatten()
     assert torch.equal(holes.sum((1, 2, 3)), rows * columns)  # a rectangle
     assert rows.max() == columns.max() == 16 and rows.min() >= 8 and columns.min() >= 8

@@ -4,28 +4,54 @@ Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizonta
 levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .autoaugment import autoaugment
+from . import autoaugment
 
-Augmentation = Callable[[Tensor, torch.Generator], Tensor]
-"""uint8 (n, c, h, w) -> whole levels as float32: `Augment`, `crops.ResizedCrop`, `WithPolicy`."""
+Draws = tuple[Tensor, ...]
+"""What was drawn for a batch. The last axis is the image, so that a share of a batch takes its share of the draws."""
+
+
+class Augmentation:
+    """`Augment`, `crops.ResizedCrop`, `WithPolicy`: all that is random is drawn first."""
+
+    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
+        n, _, h, w = x.shape
+        return self.apply(x, *self.draw(n, h, w, generator))
+
+    def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
+        """For n images of h x w."""
+        raise NotImplementedError
+
+    def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
+        """uint8 (n, c, h, w) -> whole levels as float32."""
+        raise NotImplementedError
+
+    def side(self, h: int, w: int) -> tuple[int, int]:
+        """Height and width of what comes out."""
+        return h, w
 
 
 @dataclass(frozen=True)
-class WithPolicy:
+class WithPolicy(Augmentation):
     """The usual augmentation, then AutoAugment's policy for CIFAR-10 and Cutout."""
 
     usual: Augmentation
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        levels = self.usual(x, generator)
-        return cutout(autoaugment(levels.to(torch.uint8), generator).float(), generator)
+    def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
+        usual, policy = self.usual.draw(n, h, w, generator), autoaugment.draw(n, generator)
+        return *usual, *policy, *draw_centre(n, *self.side(h, w), generator)
+
+    def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
+        levels = self.usual.apply(x, *draws[:-5]).to(torch.uint8)
+        return cutout(autoaugment.augmented(levels, *draws[-5:-2]).float(), *draws[-2:])
+
+    def side(self, h: int, w: int) -> tuple[int, int]:
+        return self.usual.side(h, w)
 
 
 def chosen(usual: Augmentation, word: str) -> Augmentation:
@@ -36,23 +62,20 @@ def chosen(usual: Augmentation, word: str) -> Augmentation:
 
 
 @dataclass(frozen=True)
-class Augment:
+class Augment(Augmentation):
     pad: int = 0  # black border from which a crop of the original size is taken
     flip: bool = False
     brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """uint8 (n, c, h, w) -> whole levels as float32."""
-        return self.apply(x, *self.draw(len(x), x.device, generator))
-
-    def draw(self, n: int, device: torch.device, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
         """Where to crop (2, n), whether to mirror (n,), how to brighten (n,)."""
-        corner = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=device)
-        mirrored, factor = torch.rand((2, n), generator=generator, device=device)
+        corner = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=generator.device)
+        mirrored, factor = torch.rand((2, n), generator=generator, device=generator.device)
         return corner, mirrored < (0.5 if self.flip else 0.0), 1 + self.brightness * (2 * factor - 1)
 
-    def apply(self, x: Tensor, corner: Tensor, mirrored: Tensor, factor: Tensor) -> Tensor:
+    def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
         """Crop, flip and brightness as drawn: what can be compiled, because it draws nothing."""
+        corner, mirrored, factor = draws
         if self.pad or self.flip:
             x = crop_flip(x, self.pad, corner[0], corner[1], mirrored)
         return brighten(x, factor) if self.brightness else x.float()
@@ -73,17 +96,24 @@ def brighten(x: Tensor, factor: Tensor) -> Tensor:
     return (x * factor[:, None, None, None]).clamp(0, 255).floor()
 
 
-def cutout(x: Tensor, generator: torch.Generator) -> Tensor:
-    """Black out a square of half the image's side around a pixel drawn for each image, cut off at the border.
+def draw_centre(n: int, h: int, w: int, generator: torch.Generator) -> Draws:
+    """A pixel of each image: its row (n,) and its column (n,)."""
+
+    def among(side: int) -> Tensor:
+        return torch.randint(0, side, (n, 1), generator=generator, device=generator.device).squeeze(1)
+
+    return among(h), among(w)
+
+
+def cutout(x: Tensor, row: Tensor, column: Tensor) -> Tensor:
+    """Black out a square of half the image's side around a pixel of each image, cut off at the border.
 
     16 x 16 of 32 x 32 (DeVries and Taylor, 2017).
     """
-    n, _, h, w = x.shape
 
-    def inside(side: int) -> Tensor:
-        centre = torch.randint(0, side, (n, 1), generator=generator, device=x.device)
-        offset = torch.arange(side, device=x.device) - centre
+    def inside(side: int, centre: Tensor) -> Tensor:
+        offset = torch.arange(side, device=x.device) - centre[:, None]
         return (offset >= -(side // 4)) & (offset < side // 4)
 
-    hole = inside(h)[:, :, None] & inside(w)[:, None, :]
+    hole = inside(x.shape[2], row)[:, :, None] & inside(x.shape[3], column)[:, None, :]
     return x.masked_fill(hole[:, None], 0)

@@ -23,6 +23,7 @@ autocontrast .8 4 solarize .2 8   | brightness .1 3 colour .7 0        | solariz
 translate_y .9 9 translate_y .7 9 | autocontrast .9 2 solarize .8 3    | equalize .8 8 invert .1 3
 translate_y .7 9 autocontrast .9 1
 """  # operation, probability, strength from 0 to 9; twice
+SUBS = [line.split() for row in POLICY.strip().splitlines() for line in row.split("|")]
 GREY = 128
 STRONGEST = {  # at strength 9; operations that are not named have no strength
     "shear_x": 0.3,
@@ -41,13 +42,17 @@ LIGHTS = (
 )  # fmt: skip
 
 
-def autoaugment(x: Tensor, generator: torch.Generator) -> Tensor:
-    """uint8 (n, c, h, w) -> the same, augmented."""
-    n, device = len(x), x.device
-    names, odds, factors, matrices = tables(x.shape[2], x.shape[3], device)
-    which = torch.randint(0, len(names), (n,), generator=generator, device=device)
+def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """The sub-policy (n,), the chance (2, n) and the direction (2, n) of its two operations."""
+    device = generator.device
+    which = torch.randint(0, len(SUBS), (n,), generator=generator, device=device)
     chance = torch.rand(2, n, generator=generator, device=device)
-    direction = torch.randint(0, 2, (2, n), generator=generator, device=device)
+    return which, chance, torch.randint(0, 2, (2, n), generator=generator, device=device)
+
+
+def augmented(x: Tensor, which: Tensor, chance: Tensor, direction: Tensor) -> Tensor:
+    """uint8 (n, c, h, w) -> the same, augmented as drawn."""
+    names, odds, factors, matrices = tables(x.shape[2], x.shape[3], x.device)
     for i in range(2):
         name = names[which, i].masked_fill(chance[i] >= odds[which, i], -1)
         x = apply(x, name, factors[which, i, direction[i]], matrices[which, i, direction[i]])
@@ -70,8 +75,7 @@ def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor
 
     The third axis is the direction drawn.
     """
-    subs = [line.split() for row in POLICY.strip().splitlines() for line in row.split("|")]
-    pairs = [[(s[0], float(s[1]), int(s[2])), (s[3], float(s[4]), int(s[5]))] for s in subs]
+    pairs = [[(s[0], float(s[1]), int(s[2])), (s[3], float(s[4]), int(s[5]))] for s in SUBS]
     names = [[(*MOVES, *LIGHTS).index(name) for name, _, _ in pair] for pair in pairs]
     odds = [[p for _, p, _ in pair] for pair in pairs]
     factors = [[[factor_of(name, strength, sign) for sign in (1, -1)] for name, _, strength in pair] for pair in pairs]

@@ -11,22 +11,30 @@ from math import log
 import torch
 from torch import Tensor
 
+from .augment import Augmentation, Draws
+
 TRIES = 10
 
 
 @dataclass(frozen=True)
-class ResizedCrop:
+class ResizedCrop(Augmentation):
     size: int  # of the square that comes out
     flip: bool = True
     area: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
 
-    def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
-        """uint8 (n, c, h, w) -> whole levels as float32 (n, c, size, size)."""
-        n, _, h, w = x.shape
+    def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
+        """The boxes (4, n), whether to mirror (n,)."""
         box = boxes(n, h, w, self.area, self.ratio, generator)
-        mirrored = torch.rand(n, generator=generator, device=x.device) < (0.5 if self.flip else 0.0)
+        return box, torch.rand(n, generator=generator, device=generator.device) < (0.5 if self.flip else 0.0)
+
+    def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
+        """uint8 (n, c, h, w) -> whole levels as float32 (n, c, size, size)."""
+        box, mirrored = draws
         return resized(x.float(), box, self.size, mirrored).round()
+
+    def side(self, h: int, w: int) -> tuple[int, int]:
+        return self.size, self.size
 
 
 def boxes(

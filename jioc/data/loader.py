@@ -22,6 +22,7 @@ class Images:
     """
 
     resident = True  # whether every pixel is on the device
+    share: slice | None = None  # of each training batch, where several processes share it
 
     def __init__(
         self,
@@ -46,6 +47,10 @@ class Images:
     def _rows(self, index: Tensor) -> Tensor:
         return self.pixels[index]
 
+    def _announced(self, index: Tensor) -> Tensor:
+        """This process's share of the rows of a batch that `prefetch` may have named."""
+        return self._rows(self.own(index))
+
     def prefetch(self, batches: list[Tensor]) -> None:
         """The batches that will be asked for next, in order; images on the device need no notice."""
 
@@ -58,12 +63,20 @@ class Images:
         return self._centre(pixels) * self.scale - self.shift
 
     def augmented(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Tensor:
+        """This process's share of a batch. Draws are made for all of it: an image's do not depend on the shares."""
+        h, w = self.pixels.shape[2:]
+        own, draws = self.own(index), augment.draw(len(index), h, w, generator)
+        if self.share is not None:
+            draws = tuple(drawn[..., self.share] for drawn in draws)
         if self.resident and isinstance(augment, Augment):
-            draws = augment.draw(len(index), self.device, generator)
-            x = maybe_compiled(_augmented, len(index))(augment, self.pixels, index, draws, self.scale, self.shift)
+            x = maybe_compiled(_augmented, len(own))(augment, self.pixels, own, draws, self.scale, self.shift)
         else:
-            x = augment(self._rows(index), generator) * self.scale - self.shift
+            x = augment.apply(self._announced(index), *draws) * self.scale - self.shift
         return self._centre(x)
+
+    def own(self, index: Tensor) -> Tensor:
+        """This process's share of a batch of indices."""
+        return index if self.share is None else index[self.share]
 
     def _centre(self, x: Tensor) -> Tensor:
         """The centred square that the network sees; what already has its size stays."""

@@ -22,7 +22,7 @@ class Streamed(Images):
 
     def _place(self, pixels: np.ndarray) -> Tensor:
         self._pool = ThreadPoolExecutor(1)
-        self._coming: deque[tuple[Tensor, Tensor]] = deque()  # as asked for, and the same on the CPU
+        self._coming: deque[tuple[Tensor, Tensor]] = deque()  # as asked for, and this process's share of it on the CPU
         self._ready: deque[tuple[Tensor, Future[Gathered]]] = deque()
         self._spare: deque[Buffer] = deque(Buffer() for _ in range(AHEAD + 1))
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
@@ -32,7 +32,7 @@ class Streamed(Images):
         self._ready.clear()
         sizes = [len(index) for index in batches]
         here = torch.cat(batches).cpu().split(sizes) if batches else ()  # one wait for the device, not one a batch
-        self._coming = deque(zip(batches, here, strict=True))
+        self._coming = deque(zip(batches, map(self.own, here), strict=True))
         self._fill()
 
     def _fill(self) -> None:
@@ -41,8 +41,11 @@ class Streamed(Images):
             self._ready.append((index, self._pool.submit(self._gather, rows)))
 
     def _rows(self, index: Tensor) -> Tensor:
+        return self._gather(index.cpu()).on(self.device)
+
+    def _announced(self, index: Tensor) -> Tensor:
         if not self._ready or self._ready[0][0] is not index:  # not the one that was announced
-            return self._gather(index.cpu()).on(self.device)
+            return super()._announced(index)
         _, future = self._ready.popleft()
         self._fill()
         return future.result().on(self.device)

@@ -1,0 +1,90 @@
+"""Two processes of one run, forked from the tests, do the jobs they are given in their order.
+
+A job is {"name", "settings"} and perhaps
+    "alone"     one of the two does it as a run of one process
+    "double"    in float64, where one process and two differ by rounding alone, far below what is tested: every tensor
+                that would be float32 is float64, those that the package makes with `.float()` too
+    "stop", "fail", "die"    (rank, step): that process is told to stop, raises, or is gone before that step
+How each job ended is written to NAME.RANK beside the runs.
+"""
+
+import itertools
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from jioc.engine import Engine
+from jioc.errors import Refused
+from jioc.runner import run
+
+Job = dict[str, Any]
+FLOAT, STEP = torch.Tensor.float, Engine.step
+
+
+def pair(jobs: list[Job], where: Path, seconds: float = 240) -> None:
+    """Returns when both have ended; what has not by then is killed."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    children = []
+    for rank in (0, 1):
+        child = os.fork()
+        if child == 0:
+            words = {"RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}
+            os.environ.update({k: str(v) for k, v in words.items()}, MASTER_ADDR="127.0.0.1")
+            try:
+                work(rank, jobs, where)
+            except BaseException:
+                traceback.print_exc(file=sys.__stderr__)
+            finally:
+                os._exit(0)
+        children.append(child)
+    end = time.monotonic() + seconds
+    for child in children:
+        while os.waitpid(child, os.WNOHANG) == (0, 0):
+            if time.monotonic() > end:
+                os.kill(child, signal.SIGKILL)
+            time.sleep(0.05)
+
+
+def work(rank: int, jobs: list[Job], where: Path) -> None:
+    for i, job in enumerate(jobs):
+        if job.get("alone") and i % 2 != rank:
+            continue
+        os.environ["WORLD_SIZE"] = "1" if job.get("alone") else "2"
+        try:
+            do(rank, job, where)
+            ended = "well"
+        except Refused as error:
+            ended = f"{type(error).__name__}: {error}"
+        (where / f"{job['name']}.{rank}").write_text(ended)
+        if "fail" in job:
+            return
+
+
+def do(rank: int, job: Job, where: Path) -> None:
+    double, steps, asked = job.get("double", False), itertools.count(), itertools.count()
+    torch.set_default_dtype(torch.float64 if double else torch.float32)
+    torch.Tensor.float = torch.Tensor.double if double else FLOAT  # type: ignore[method-assign]
+
+    def now(event: str, step: int) -> bool:
+        return job.get(event) == (rank, step)
+
+    def step(self: Engine, *args: Any) -> None:
+        taken = next(steps)
+        if now("die", taken):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if now("fail", taken):
+            raise ValueError("no more")
+        STEP(self, *args)
+
+    with patch.object(Engine, "step", step):
+        run(**job["settings"], out=where / job["name"], resume=True, stop=lambda: now("stop", next(asked)))

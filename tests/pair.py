@@ -11,7 +11,6 @@ How each job ended is written to NAME.RANK beside the runs.
 import itertools
 import os
 import signal
-import socket
 import sys
 import time
 import traceback
@@ -20,6 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 import torch
+from torch.distributed import TCPStore
 
 from jioc.engine import Engine
 from jioc.errors import Refused
@@ -31,14 +31,15 @@ FLOAT, STEP = torch.Tensor.float, Engine.step
 
 def pair(jobs: list[Job], where: Path, seconds: float = 240) -> None:
     """Returns when both have ended; what has not by then is killed."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    store = TCPStore(
+        "127.0.0.1", 0, is_master=True, wait_for_workers=False
+    )  # as torchrun has one, on a port of its own
     children = []
     for rank in (0, 1):
         child = os.fork()
         if child == 0:
-            words = {"RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": port}
+            words = {"RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": store.port}
+            words |= {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}
             os.environ.update({k: str(v) for k, v in words.items()}, MASTER_ADDR="127.0.0.1")
             try:
                 work(rank, jobs, where)

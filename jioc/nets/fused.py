@@ -88,6 +88,8 @@ def fits(net: ResNet, x: Tensor) -> bool:
     if not net.training and torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters()):
         return False
     found = layers(net, x.shape[-1])
+    if any(type(k.bn) is not BatchNorm for k in found):  # synchronised among processes
+        return False
     return all(k.conv.weight.is_contiguous(memory_format=torch.channels_last) for k in found) and all(
         side * side % WORK[kernel][k.channels][0] == 0
         for k in found

@@ -163,6 +163,8 @@ def test_coil_keeps_two_thousand_as_in_its_code(file: Any) -> None:
         ({"init_cls": "ten"}, "in 'icarl.json' --base: 'ten' is refused"),
         ({"T": 0}, "in 'icarl.json' --kd-temperature: 0 is refused"),
         ({"device": ["cuda"]}, "names no GPUs by number"),
+        ({"lrate": None}, "lrate in 'icarl.json' has no value"),
+        ({"lrate": float("nan")}, "in 'icarl.json' --lr: nan is refused"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_by_name(
@@ -179,6 +181,7 @@ def test_what_has_no_counterpart_is_refused_by_name(
     [
         (None, "there is no PyCIL file"),
         ("{", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
         ("[1]", "no names and values"),
         ("{}", "it has no"),
     ],

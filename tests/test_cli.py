@@ -118,7 +118,9 @@ def test_a_run_and_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert model["classes"] == result["classes"] and (out / "model.safetensors").exists()
 
 
-def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_taken_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "run"
     words = ["run", "replay", *QUICK, "--out", str(out)]
     assert main(words) == 0
@@ -132,6 +134,7 @@ def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path, capsys: pytest.Cap
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
+    monkeypatch.setattr("jioc.runner.load", lambda *args: pytest.fail("images were read first"))
     assert main(["run", "replay", *QUICK, "--out", str(other)]) == 2
     assert main(["run", "replay", *QUICK, "--out", str(other), "--resume"]) == 2
     assert list(other.iterdir()) == [other / "thesis.tex"]

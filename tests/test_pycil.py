@@ -212,6 +212,9 @@ def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path
     learnt = json.loads((out / "result.json").read_text())["classes"]
     assert learnt == [str(c) for c in np.random.RandomState(5).permutation(10)]
     assert main(["run", "--pycil", str(path), "--config", str(out / "config.yaml")]) == 2
+    capsys.readouterr()
+    assert main(["run", "der", "--pycil", str(path), *flags.split()]) == 2
+    assert "is an experiment of bic, not of der" in capsys.readouterr().err
 
 
 def test_the_page_has_a_word_on_every_key() -> None:

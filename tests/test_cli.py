@@ -223,7 +223,7 @@ def test_the_papers_long_tail_starts_on_the_official_files(cifar: Path, capsys: 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    words = ["run", "icarl", "--epochs", "60", "--memory", "40", "--device", "cpu", "--out", str(out)]
+    words = ["run", "icarl", "--epochs", "12", "--memory", "40", "--device", "cpu", "--out", str(out)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
         [sys.executable, "-m", "jioc", *words],

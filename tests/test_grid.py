@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from jioc import grid, launch, recipes
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
 from jioc.jobs import Job, scaled, select
-from jioc.launch import on_slurm
+from jioc.launch import on_ray, on_slurm
 from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
 from jioc.resolve import resolve
@@ -235,6 +236,35 @@ def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) 
     unpacked(packed(tmp_path / "run", whole=True), tmp_path / "copy")
     names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
     assert {path.name for path in (tmp_path / "copy").iterdir()} == names > {"result.json", "model.safetensors"}
+
+
+def test_what_changes_while_it_is_packed_is_not_sent_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(**BASE, out=tmp_path / "run")
+    path = tmp_path / "run" / "result.json"
+    complete = path.read_bytes()
+    path.write_text(json.dumps(json.loads(complete) | {"complete": False}))
+
+    def read_json(at: Path) -> Any:
+        found = json.loads(at.read_bytes())
+        if at == path:
+            path.write_bytes(complete)  # the run ends now
+        return found
+
+    monkeypatch.setattr(on_ray, "read_json", read_json)
+    assert not json.loads(packed(tmp_path / "run", whole=False)["result.json"])["complete"]
+    assert "result.json" not in packed(tmp_path / "run", whole=False)
+    next((tmp_path / "run" / "checkpoint").glob(f"{on_ray.newest(tmp_path / 'run')}/begin")).unlink()
+    with pytest.raises(FileNotFoundError):
+        packed(tmp_path / "run", whole=False)
+
+
+def test_without_an_address_a_cluster_is_started_whatever_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    asked = []
+    ray = SimpleNamespace(init=lambda address, **options: asked.append(address))
+    on_ray._connect(ray, launch.make(on="ray"))
+    on_ray._connect(ray, launch.make(on="ray", address="auto"))
+    assert asked == ["local", "auto"]
 
 
 def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) -> None:

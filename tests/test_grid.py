@@ -230,6 +230,34 @@ def test_a_run_goes_on_from_its_packed_folder(tmp_path: Path) -> None:
     assert outcome(tmp_path / "here") == outcome(tmp_path / "there") == outcome(tmp_path / "alone")
 
 
+def test_a_folder_whose_unpacking_was_cut_short_anywhere_goes_on_to_the_same_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the driver is killed while the keeper writes."""
+    short = BASE | {"task_sizes": [5, 5], "memory": 20, "first": {"epochs": 1}, "later": {"epochs": 2}}
+    run(**short, out=tmp_path / "alone")
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**short, out=tmp_path / "run", stop=lambda: next(asked) == 10)
+    files = packed(tmp_path / "run", whole=False)
+    assert "result.json" in files and f"checkpoint/{on_ray.newest(tmp_path / 'run')}/now" in files
+    for cut in range(len(files)):
+        writes = itertools.count()
+
+        def write(path: Path, content: bytes, writes: Any = writes, cut: int = cut) -> None:
+            if next(writes) == cut:
+                raise InterruptedError
+            path.write_bytes(content)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(on_ray, "write", write)
+            with pytest.raises(InterruptedError):
+                unpacked(files, tmp_path / f"{cut}")
+        unpacked(packed(tmp_path / f"{cut}", whole=True), tmp_path / f"{cut}-on")
+        run(**short, out=tmp_path / f"{cut}-on", resume=True)
+        assert outcome(tmp_path / f"{cut}-on") == outcome(tmp_path / "alone"), cut
+
+
 def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) -> None:
     run(**BASE, out=tmp_path / "run")
     assert not {"result.json", "model.safetensors"} & packed(tmp_path / "run", whole=False).keys()

@@ -282,8 +282,9 @@ def packed(folder: Path, whole: bool) -> Files:
     if number := newest(folder):
         listed = folder / "checkpoint" / number / "checksums.json"
         paths = [listed, *map(listed.with_name, read_json(listed) or ())]
-    beside = sorted((p for p in folder.glob("[!.]*") if p.is_file()), key=lambda p: p.name == "model.json")
-    paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]  # model.json names others
+    beside = [p for p in folder.glob("[!.]*") if p.is_file()]
+    beside.sort(key=lambda p: (p.name != "config.yaml", p.name == "model.json"))  # that makes it a run; names others
+    paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]
     files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
     result = folder / "result.json"
     content = result.read_bytes() if result.exists() else b""  # before the question: it may become complete meanwhile

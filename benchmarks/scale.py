@@ -63,10 +63,8 @@ def work(name: str, args: argparse.Namespace) -> dict[str, Any]:
         run = Run(
             config,
             made(args.each),
-            None,
-            lambda kind, what: lines.append(what) if kind == "epoch" else None,
-            None,
-            world,
+            callback=lambda kind, what: lines.append(what) if kind == "epoch" else None,
+            world=world,
         )
         method = run.method
         method.net.grow(10, method.generator)

@@ -211,8 +211,8 @@ def main() -> None:
     args.backbone = args.backbone or "resnet32"
     args.epochs = args.epochs or (12 if cuda else 3)
     args.workers = args.workers or (8 if cuda else 2)
-    each = 500 if cuda else 20
-    args.old = 2000 if cuda else 100
+    each = 500 if cuda else 100
+    args.old = 2000 if cuda else 400
     args.images = 10 * each + args.old
     data, device = made(each), torch.device(args.device)
     jioc = {"coordination": {"coordinate": "jioc"}}

@@ -20,11 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from speed import made
+from speed import chosen, made, train_second_task
 
-from jioc import config as settings
 from jioc.processes import World, together
-from jioc.resolve import resolve
 from jioc.runner import Run, commit
 
 VARIANTS = {  # processes, threads of each on a CPU, what BN sees
@@ -41,21 +39,7 @@ def work(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """In one of the processes: the second task's fit."""
     _, threads, bn = VARIANTS[name]
     torch.set_num_threads(threads)
-    config = resolve(
-        settings.make(
-            method="icarl",
-            data="cifar100",
-            tasks=10,
-            backbone=args.backbone,
-            stem=args.stem,
-            device=args.device,
-            batch_size=args.batch_size,
-            later={"epochs": args.epochs},
-            memory=2000,
-            engine="eager",
-            bn=bn,
-        )  # fmt: skip
-    )
+    config = chosen(args, batch_size=args.batch_size, engine="eager", bn=bn)
     lines: list[dict[str, Any]] = []
     with together(bn) as world:
         if name == FREE:
@@ -63,21 +47,13 @@ def work(name: str, args: argparse.Namespace) -> dict[str, Any]:
         run = Run(
             config,
             made(args.each),
-            None,
-            lambda kind, what: lines.append(what) if kind == "epoch" else None,
-            None,
-            world,
+            callback=lambda kind, what: lines.append(what) if kind == "epoch" else None,
+            world=world,
         )
-        method = run.method
-        method.net.grow(10, method.generator)
-        method.memory.classes = [torch.from_numpy(index[: args.each // 5]) for index in run.scenario.train[:10]]
-        method.keep_teacher()
-        task, arrived = run.arrival(1)
-        method.net.grow(10, method.generator)
-        run.engine.fit(method, task, arrived.with_memory(method.memory))
+        train_second_task(run, args.each // 5)
     speed = max(line["images_per_second"] for line in lines[1:])
-    trained = sum(p.numel() * p.element_size() for p in method.net.parameters() if p.requires_grad)
-    kept = sum(b.numel() * b.element_size() for b in method.net.buffers())
+    trained = sum(p.numel() * p.element_size() for p in run.method.net.parameters() if p.requires_grad)
+    kept = sum(b.numel() * b.element_size() for b in run.method.net.buffers())
     return {"images_per_second": speed, "gradient_bytes": trained, "statistics_bytes": kept}
 
 

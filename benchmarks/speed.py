@@ -25,6 +25,7 @@ import torch.nn.functional as F
 from PIL import Image, ImageEnhance, ImageOps
 
 from jioc import config as settings
+from jioc.config import Config
 from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.data.dataset import Dataset
 from jioc.nets.incremental import build
@@ -144,7 +145,12 @@ def ours(
                 first()
             told.append((time.perf_counter(), what))
 
-    config = resolve(
+    train_second_task(Run(chosen(args, **values), data, callback=tell), args.old // 10)
+
+
+def chosen(args: argparse.Namespace, **values: Any) -> Config:
+    """iCaRL on ten tasks, as every variant trains it."""
+    return resolve(
         settings.make(
             method="icarl",
             data="cifar100",
@@ -155,12 +161,15 @@ def ours(
             later={"epochs": args.epochs},
             memory=2000,
             **values,
-        )  # fmt: skip
+        )
     )
-    run = Run(config, data, callback=tell)
+
+
+def train_second_task(run: Run, exemplars: int) -> None:
+    """The second task's fit, with so many exemplars of each class of a first task that was not learnt."""
     method = run.method
     method.net.grow(10, method.generator)
-    method.memory.classes = [torch.from_numpy(index[: args.old // 10]) for index in run.scenario.train[:10]]
+    method.memory.classes = [torch.from_numpy(index[:exemplars]) for index in run.scenario.train[:10]]
     method.keep_teacher()
     task, arrived = run.arrival(1)
     method.net.grow(10, method.generator)
@@ -211,8 +220,8 @@ def main() -> None:
     args.backbone = args.backbone or "resnet32"
     args.epochs = args.epochs or (12 if cuda else 3)
     args.workers = args.workers or (8 if cuda else 2)
-    each = 500 if cuda else 20
-    args.old = 2000 if cuda else 100
+    each = 500 if cuda else 100
+    args.old = 2000 if cuda else 400
     args.images = 10 * each + args.old
     data, device = made(each), torch.device(args.device)
     jioc = {"coordination": {"coordinate": "jioc"}}

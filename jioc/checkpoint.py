@@ -125,6 +125,7 @@ class Journal:
             raise Failed(
                 f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; start again in another folder"
             )
+        self.store.cut_log(0)
         return None
 
     def begin(self) -> None:

@@ -27,6 +27,8 @@ def run(words: list[str]) -> int:
     out, resume, dry, log = own.pop("out"), own.pop("resume"), own.pop("dry_run"), sinks.names(own.pop("log"))
     own.pop("config")
     limit = own.pop("time_limit")
+    if (experiment := own.pop("pycil")) is not None and named != from_file["method"]:
+        raise Refused(f"{str(experiment)!r} is an experiment of {from_file['method']}, not of {named}")
     own["method"] = named
     values = said(found, spec)
     for a, b in [("memory", "memory_per_class"), ("order", "order_seed")]:

@@ -199,6 +199,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     name = prefix + "-".join(named[:2] if named[0] in ("first", "second") else named[:1]).replace("_", "-")
     told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
     told = told.replace("input should be", "it should be")
+    if first["type"] == "string_pattern_mismatch":
+        told = "it should be auto, cpu, cuda or cuda:1"  # the only field with a pattern
     if first["type"] == "extra_forbidden":
         return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration")
     return Refused(f"{name}: {first['input']!r} is refused: {told}")

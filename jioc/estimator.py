@@ -176,6 +176,10 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         own = self.get_params(deep=False)
         for name in ("method", "readout", "flip", "random_state", "settings"):
             del own[name]
+        if self.readout is not None and self.readout not in spec.readouts:
+            raise unknown("read-out", self.readout, spec.readouts)
+        if not isinstance(self.flip, (bool, np.bool_)):
+            raise Refused(f"flip is True or False, not {self.flip!r}")
         others = self.settings or {}
         if not isinstance(others, dict):
             raise Refused(f"settings is a dictionary, not {others!r}")

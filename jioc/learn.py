@@ -12,7 +12,7 @@ from .console import Console, percent, printable
 from .data import catalogue, listing
 from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, said
-from .methods.specs import Spec, find
+from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
 from .stopping import signals
 from .store import locked, model_folder
@@ -115,10 +115,8 @@ def _before_the_flags(words: list[str]) -> tuple[Path | None, str, dict[str, Any
         return None, "icarl", {}
     folder = model_folder(found.model)
     values = {k: v for k, v in _about(folder)["config"].items() if k not in settings.MACHINE}
-    named = str(values.get("method"))
-    if named.endswith(".py") and found.method is None:
-        raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
-    return folder, found.method or named, values | {"method": found.method or named}
+    method = of_model(str(values.get("method")), found.method)
+    return folder, method, values | {"method": method}
 
 
 def _resolved(values: dict[str, Any]) -> Config:
@@ -172,9 +170,14 @@ def _target(source: Path, out: Path | None) -> Path:
         if (source / "config.yaml").exists() and not _complete(source):
             raise Refused(f"the run in {str(source)!r} is not finished; end it with --resume, or give --out")
         return source
-    if out.exists() and (not out.is_dir() or any(p.name != ".lock" for p in out.iterdir())):
+    if out.exists() and (not out.is_dir() or not all(map(_begun, out.iterdir()))):
         raise Refused(f"{str(out)!r} is taken; choose another --out")
     return out
+
+
+def _begun(path: Path) -> bool:
+    """Whether learning that was killed before its model was whole may have left this."""
+    return path.name == ".lock" or path.name.endswith((".partial", ".next.safetensors"))
 
 
 def _complete(folder: Path) -> bool:

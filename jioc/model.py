@@ -38,6 +38,7 @@ from .errors import Refused
 from .files import flush_folder, write
 from .learner import Learner, Look, make_method
 from .methods.base import Method
+from .methods.specs import of_model
 from .nets.incremental import build
 from .resolve import resolve
 from .store import model_folder
@@ -112,7 +113,7 @@ def taken_apart(learner: Learner) -> tuple[dict[str, Any], State, State | None]:
         "std": list(look.std),
         "augment": _augment_to(look.augment),
         "plans": {name: value["plan"] for name, value in nets.items()},
-        "config": {k: v for k, v in settings.plain(learner.config).items() if k not in settings.MACHINE},
+        "config": _portable(settings.plain(learner.config)),
     }
     learning = None
     if learner.exemplars is not None:
@@ -163,13 +164,17 @@ def put_together(
     return learner
 
 
+def _portable(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings without what belongs to this machine: of paths the last name alone."""
+    kept = {name: value for name, value in values.items() if name not in settings.MACHINE}
+    return kept | {name: Path(kept[name]).name or kept[name] for name in ("method", "data")}
+
+
 def _config(about: About, method: str | None) -> settings.Config:
     values = {k: v for k, v in about.config.items() if k not in settings.MACHINE}
-    named = str(values.get("method"))
-    if named.endswith(".py") and method is None:
-        raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
+    values["method"] = of_model(str(values.get("method")), method)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
-    return resolve(settings.make(**values | {"method": method or named}), entry)
+    return resolve(settings.make(**values), entry)
 
 
 def _sound_networks(about: About, made: Method, state: State) -> None:
@@ -184,7 +189,11 @@ def _sound_networks(about: About, made: Method, state: State) -> None:
         if plan.get("sizes") != about.sizes or not 1 <= plan.get("backbones", 1) <= len(tensors):
             raise ValueError(f"the plan of {name} does not fit its classes")
         with torch.device("meta"):
-            build(plan).load_state_dict(tensors, assign=True)
+            empty = build(plan)
+            try:
+                empty.load_state_dict(tensors, assign=True)
+            except RuntimeError:  # a page of names
+                raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
 
 
 def _exemplars(learning: State, look: Look, classes: int) -> list[np.ndarray]:
@@ -222,19 +231,23 @@ def _augment_from(values: dict[str, Any] | None) -> Any:
 # --- files ---
 
 
-def save(folder: Path, learner: Learner) -> None:
-    """Replace the model there, whole or not at all."""
+def save(place: str | Path, learner: Learner) -> None:
+    """Replace the model in a folder, whole or not at all; make the folder where there is none."""
     if not learner.look.whole:
         raise Refused("a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it")
     about, weights, learning = taken_apart(learner)
     parts = {WEIGHTS: pack(weights)} | ({} if learning is None else {EXEMPLARS: pack(learning)})
+    folder = Path(place)
+    folder.mkdir(parents=True, exist_ok=True)
     settle(folder)
     about["files"] = {}
-    for name, content in parts.items():
-        about["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        write(next_name(folder / name), content)
-    write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
-    settle(folder)
+    try:
+        for name, content in parts.items():
+            about["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            write(next_name(folder / name), content)
+        write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
+    finally:
+        settle(folder)  # where the disk failed, what was written for nothing goes
 
 
 def settle(folder: Path) -> None:

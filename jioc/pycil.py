@@ -128,7 +128,7 @@ def _load(path: Path) -> dict[str, Any]:
         given = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Refused(f"there is no PyCIL file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Refused(f"{str(path)!r} cannot be read as JSON: {error}") from None
     if not isinstance(given, dict):
         raise Refused(f"{str(path)!r} is no PyCIL file: it holds no names and values")
@@ -164,9 +164,11 @@ def _fill(values: dict[str, Any], given: dict[str, Any], targets: Targets, place
     """Each key's value to its settings; versions of PyCIL differ in names, and two that disagree are refused."""
     told: dict[str, str] = {}
     for key in [key for key in targets if key in given]:
+        if given[key] is None:
+            raise Refused(f"{key} {place} has no value")
         for target in targets[key]:
             before = told.setdefault(target, key)
-            if given[before] != given[key]:
+            if before != key and given[before] != given[key]:
                 raise Refused(f"{before} and {key} {place} contradict each other")
             section, _, part = target.rpartition(".")
             (values[section] if section else values)[part] = given[key]

@@ -38,7 +38,7 @@ from .methods.base import Method
 from .nets.incremental import Net
 from .processes import ALONE, World, local_rank, together
 from .resolve import resolve
-from .store import Store
+from .store import Store, refuse_taken
 from .streams import undisturbed
 from .types import Task
 
@@ -73,6 +73,8 @@ def run(
     with together(config.bn) as world:
         world.must_agree("settings", settings.digest(config))
         callback = callback if world.first else None
+        if out is not None and world.first:
+            refuse_taken(Path(out), config, resume)  # before images are decoded
         dataset = load(config, _until(stop, callback))
         refuse_early(config, dataset, world)
         store = None if out is None or not world.first else Store(Path(out), config, resume)

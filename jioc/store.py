@@ -28,27 +28,15 @@ class Store:
             raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
 
     def _open(self, config: Config, resume: bool) -> None:
-        kept = self.folder / "config.yaml"
-        if kept.exists():
-            if not resume:
-                raise Refused(f"{str(self.folder)!r} holds a run; go on with --resume, or choose another --out")
-            self._must_be_the_same(config)
-        elif self.folder.exists() and not all(map(_begun, self.folder.iterdir())):
-            raise Refused(f"{str(self.folder)!r} holds other files; choose another --out")
+        refuse_taken(self.folder, config, resume)
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = locked(self.folder)
         self.checkpoints.mkdir(exist_ok=True)
         for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
             shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
-        if not kept.exists():
+        if not (kept := self.folder / "config.yaml").exists():
             write(kept, yaml.safe_dump(settings.plain(config), sort_keys=False).encode())
         self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
-
-    def _must_be_the_same(self, config: Config) -> None:
-        before = settings.plain(settings.make(**settings.read(self.folder / "config.yaml")))
-        differs = [n for n in settings.differences(before, settings.plain(config)) if n not in settings.MACHINE]
-        if differs:
-            raise Refused(f"{str(self.folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
 
     def close(self) -> None:
         self._log.close()
@@ -75,6 +63,27 @@ class Store:
 
     def cut_log(self, size: int) -> None:
         self._log.truncate(min(size, self.log_size))
+
+
+def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
+    """A folder that holds something else than the beginning of this run."""
+    try:
+        if not (folder / "config.yaml").exists():
+            if folder.exists() and not all(map(_begun, folder.iterdir())):
+                raise Refused(f"{str(folder)!r} holds other files; choose another --out")
+        elif not resume:
+            raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
+        else:
+            _must_be_the_same(folder, config)
+    except OSError as error:
+        raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
+
+
+def _must_be_the_same(folder: Path, config: Config) -> None:
+    before = settings.plain(settings.make(**settings.read(folder / "config.yaml")))
+    differs = [n for n in settings.differences(before, settings.plain(config)) if n not in settings.MACHINE]
+    if differs:
+        raise Refused(f"{str(folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
 
 
 def locked(folder: Path) -> IO[bytes]:

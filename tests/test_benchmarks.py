@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import sys
+from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
 
@@ -59,3 +60,10 @@ def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
     rows = list(csv.DictReader((tmp_path / "study.csv").read_text().splitlines()))
     assert [row["outcome"] for row in rows] == ["finished", "finished", "out of memory", "no such data"]
     assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""
+
+
+def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    words = Namespace(backbone="tiny", stem="cifar", device="cpu", batch_size=128, epochs=2, each=5)
+    found = script("scale").work("one process", words)
+    assert found["images_per_second"] > 0 and found["gradient_bytes"] > found["statistics_bytes"] > 0

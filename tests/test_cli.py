@@ -118,7 +118,9 @@ def test_a_run_and_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert model["classes"] == result["classes"] and (out / "model.safetensors").exists()
 
 
-def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_taken_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "run"
     words = ["run", "replay", *QUICK, "--out", str(out)]
     assert main(words) == 0
@@ -132,6 +134,7 @@ def test_a_folder_that_is_taken_is_left_alone(tmp_path: Path, capsys: pytest.Cap
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
+    monkeypatch.setattr("jioc.runner.load", lambda *args: pytest.fail("images were read first"))
     assert main(["run", "replay", *QUICK, "--out", str(other)]) == 2
     assert main(["run", "replay", *QUICK, "--out", str(other), "--resume"]) == 2
     assert list(other.iterdir()) == [other / "thesis.tex"]
@@ -220,7 +223,7 @@ def test_the_papers_long_tail_starts_on_the_official_files(cifar: Path, capsys: 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
 def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    words = ["run", "icarl", "--epochs", "60", "--memory", "40", "--device", "cpu", "--out", str(out)]
+    words = ["run", "icarl", "--epochs", "12", "--memory", "40", "--device", "cpu", "--out", str(out)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
         [sys.executable, "-m", "jioc", *words],

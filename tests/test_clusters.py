@@ -143,14 +143,14 @@ def test_ray_the_driver_killed(cluster: Any, alone: Path, tmp_path: Path) -> Non
 
 
 def test_ray_asked_to_stop_it_leaves_runs_that_go_on(cluster: Any, alone: Path, tmp_path: Path) -> None:
-    words = ("--on", "ray", "--address", cluster.address, "--seeds", "1")
+    words = ("--on", "ray", "--address", cluster.address)
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
-    driver.until(driver.busy)
+    driver.until(driver.busy)  # four of eight are at work, so that some are surely not finished when the word arrives
     driver.process.send_signal(signal.SIGTERM)
     assert "the same command goes on" in driver.end(status=75)
     assert "stopped" in [line["event"] for line in events(tmp_path / "out")]
     Driver(alone / "eight.yaml", tmp_path / "out", *words).end()
-    must_be_as_alone(tmp_path / "out", alone / "alone", 2)
+    must_be_as_alone(tmp_path / "out", alone / "alone")
 
 
 def test_ray_refuses_what_the_cluster_cannot_give(cluster: Any, alone: Path, tmp_path: Path) -> None:

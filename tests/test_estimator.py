@@ -277,6 +277,8 @@ def test_a_refused_call_changes_nothing() -> None:
         ({"backbone": "resnet32"}, "backbone was 'tiny'"),
         ({"memory": 2}, "memory 2 leaves no exemplar"),
         ({"lr": 1e30}, "the loss is not finite"),
+        ({"readout": "boosted"}, "unknown read-out 'boosted'; there is cnn, nme"),
+        ({"flip": "no"}, "flip is True or False, not 'no'"),
     ]:
         with pytest.raises((ValueError, RuntimeError), match=sentence):
             clone_with(classifier, parameters).partial_fit(x, y)

@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from jioc import grid, launch, recipes
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
 from jioc.jobs import Job, scaled, select
-from jioc.launch import on_slurm
+from jioc.launch import on_ray, on_slurm
 from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
 from jioc.resolve import resolve
@@ -229,12 +230,69 @@ def test_a_run_goes_on_from_its_packed_folder(tmp_path: Path) -> None:
     assert outcome(tmp_path / "here") == outcome(tmp_path / "there") == outcome(tmp_path / "alone")
 
 
+def test_a_folder_whose_unpacking_was_cut_short_anywhere_goes_on_to_the_same_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the driver is killed while the keeper writes."""
+    short = BASE | {"task_sizes": [5, 5], "memory": 20, "first": {"epochs": 1}, "later": {"epochs": 2}}
+    run(**short, out=tmp_path / "alone")
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**short, out=tmp_path / "run", stop=lambda: next(asked) == 10)
+    files = packed(tmp_path / "run", whole=False)
+    assert "result.json" in files and f"checkpoint/{on_ray.newest(tmp_path / 'run')}/now" in files
+    for cut in range(len(files)):
+        writes = itertools.count()
+
+        def write(path: Path, content: bytes, writes: Any = writes, cut: int = cut) -> None:
+            if next(writes) == cut:
+                raise InterruptedError
+            path.write_bytes(content)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(on_ray, "write", write)
+            with pytest.raises(InterruptedError):
+                unpacked(files, tmp_path / f"{cut}")
+        unpacked(packed(tmp_path / f"{cut}", whole=True), tmp_path / f"{cut}-on")
+        run(**short, out=tmp_path / f"{cut}-on", resume=True)
+        assert outcome(tmp_path / f"{cut}-on") == outcome(tmp_path / "alone"), cut
+
+
 def test_a_complete_result_travels_with_its_model_or_not_at_all(tmp_path: Path) -> None:
     run(**BASE, out=tmp_path / "run")
     assert not {"result.json", "model.safetensors"} & packed(tmp_path / "run", whole=False).keys()
     unpacked(packed(tmp_path / "run", whole=True), tmp_path / "copy")
     names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock"}
     assert {path.name for path in (tmp_path / "copy").iterdir()} == names > {"result.json", "model.safetensors"}
+
+
+def test_what_changes_while_it_is_packed_is_not_sent_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(**BASE, out=tmp_path / "run")
+    path = tmp_path / "run" / "result.json"
+    complete = path.read_bytes()
+    path.write_text(json.dumps(json.loads(complete) | {"complete": False}))
+
+    def read_json(at: Path) -> Any:
+        found = json.loads(at.read_bytes())
+        if at == path:
+            path.write_bytes(complete)  # the run ends now
+        return found
+
+    monkeypatch.setattr(on_ray, "read_json", read_json)
+    assert not json.loads(packed(tmp_path / "run", whole=False)["result.json"])["complete"]
+    assert "result.json" not in packed(tmp_path / "run", whole=False)
+    next((tmp_path / "run" / "checkpoint").glob(f"{on_ray.newest(tmp_path / 'run')}/begin")).unlink()
+    with pytest.raises(FileNotFoundError):
+        packed(tmp_path / "run", whole=False)
+
+
+def test_without_an_address_a_cluster_is_started_whatever_runs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    asked = []
+    ray = SimpleNamespace(init=lambda address, **options: asked.append(address))
+    on_ray._connect(ray, launch.make(on="ray"))
+    on_ray._connect(ray, launch.make(on="ray", address="auto"))
+    assert asked == ["local", "auto"]
 
 
 def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_run_and_learning_on_give_the_weights_of_one_run(
     assert after["model.safetensors"] == (whole / "model.safetensors").read_bytes()
     assert after["exemplars.safetensors"] == (whole / "exemplars.safetensors").read_bytes()
     assert jioc.load(run).classes == list("01234567")
+    assert str(place) not in before["model.json"].decode() + after["model.json"].decode()
 
 
 def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -> None:
@@ -112,6 +113,7 @@ def test_known_classes_are_refused_or_added(
         (["nowhere", "{two}"], "there is no model in 'nowhere'"),
         (["{run}", "{two}", "--known", "ad"], "unknown value of --known 'ad'; did you mean 'add'?"),
         (["{run}", "{two}", "--backbone", "tiny"], "unknown option '--backbone'"),
+        (["{run}", "{two}", "--method", "der"], "--method 'der' does not fit: the method of this model is 'icarl'"),
         (["{run}", "{two}", "--epochs", "0"], "--epochs: '0' is refused"),
         (["{run}", "{two}", "--beta1", "0.5"], "unknown option '--beta1'"),
         (["{run}", "{two}", "--memory", "7"], "--memory 7 leaves no exemplar for each of 8 classes"),
@@ -158,6 +160,17 @@ def test_stopped_while_it_learns_the_model_is_as_it_was(
     assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == 130
     assert capsys.readouterr().err.endswith("jioc: stopped; the model is as it was\n")
     assert contents(run) == before
+
+
+def test_what_was_killed_while_it_wrote_elsewhere_can_be_said_again(place: Path, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for left in (".lock", "model.next.safetensors", ".exemplars.next.safetensors.7.partial"):
+        (out / left).write_bytes(b"")
+    words = ["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1", "--out", str(out)]
+    assert main(words) == 0
+    assert sorted(os.listdir(out)) == [".lock", "exemplars.safetensors", "model.json", "model.safetensors"]
+    assert main(words) == 2
 
 
 def test_a_disk_that_fails_leaves_the_model(

@@ -24,6 +24,7 @@ from jioc.checkpoint import pack
 from jioc.cli import main
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Refused
+from jioc.files import write
 from jioc.learner import Learner
 from jioc.methods.specs import SPECS
 
@@ -90,12 +91,14 @@ def test_what_may_be_given_to_predict(saved: Path, digits: Dataset, tmp_path: Pa
     assert learner.predict(images) == learner.predict(list(grey)) == named
     images[0].save(tmp_path / "a.png")
     assert learner.predict(tmp_path / "a.png") == learner.predict([str(tmp_path / "a.png")]) == named[:1]
+    assert learner.predict(images[0]) == named[:1]
     assert learner.predict([]) == [] and len(learner.predict(grey, readout="nme")) == 4
     larger = np.stack([np.asarray(image.resize((20, 20)).convert("RGB")) for image in images])
     assert learner.predict(larger) == learner.predict(list(larger))
     for wrong, sentence in [
         (grey / 255, "uint8"),
         (grey[0, 0], "an array of images is"),
+        (larger[0], "is one image, .* give it in a list"),
         ([3], "not int"),
         (7, "not int"),
         ([tmp_path / "none.png"], "cannot be read"),
@@ -128,6 +131,11 @@ def test_exemplars_may_be_left_out(tmp_path: Path) -> None:
 def test_exemplars_left_out_later_are_removed(copy: Path) -> None:
     model.save(copy, replace(jioc.load(copy, to_learn=True), exemplars=None))
     assert sorted(os.listdir(copy)) == ["model.json", "model.safetensors"]
+
+
+def test_a_folder_is_made_for_a_model(saved: Path, tmp_path: Path) -> None:
+    model.save(str(tmp_path / "new" / "place"), jioc.load(saved, to_learn=True))
+    assert jioc.load(tmp_path / "new" / "place", to_learn=True).classes == jioc.load(saved).classes
 
 
 # --- whole at any moment ---
@@ -170,6 +178,23 @@ def test_at_every_step_of_a_replacement_the_model_is_the_old_or_the_new_one(
         assert sorted(os.listdir(folder)) == ["exemplars.safetensors", "model.json", "model.safetensors"]
         assert torch.equal(jioc.load(folder).readouts(x)["cnn"], after)
     assert len(found) > 8 and found == sorted(found) and found[-1] and not found[0]
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_disk_that_fails_leaves_the_old_model_and_nothing_else(
+    at: int, copy: Path, other: Learner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, calls = {f.name: f.read_bytes() for f in copy.iterdir()}, iter(range(9))
+
+    def failing(path: Path, content: bytes) -> None:
+        if next(calls) == at:
+            raise OSError(28, "No space left on device")
+        write(path, content)
+
+    monkeypatch.setattr(model, "write", failing)
+    with pytest.raises(OSError):
+        model.save(copy, other)
+    assert {f.name: f.read_bytes() for f in copy.iterdir()} == before
 
 
 KILLED = """
@@ -280,7 +305,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "a plan of other classes": (plan("sizes", [10]), "the plan of net does not fit"),
     "a plan without sizes": (plan("sizes", None), "the plan of net does not fit"),
     "an unknown backbone": (plan("backbone", "resnet9000"), "unknown backbone"),
-    "a larger backbone": (plan("backbone", "resnet18"), "holds no whole model"),
+    "a larger backbone": (plan("backbone", "resnet18"), "the tensors of net do not have the shapes of its plan"),
     "huge channels": (plan("channels", 10**12), "holds no whole model"),
     "an unknown head": (plan("head", "eval"), "it lacks 'eval'"),
     "an unknown kind": (plan("kind", "pickle"), "it lacks 'pickle'"),
@@ -365,6 +390,8 @@ def test_a_method_in_a_file_is_not_run_unasked(tmp_path: Path, capsys: pytest.Ca
     assert main(["learn", *words]) == 2
     assert not (tmp_path / "sprung").exists()
     assert main(["predict", *words, "--method", str(example)]) == 0
+    assert main(["predict", *words, "--method", "icarl"]) == 2
+    assert "--method 'icarl' does not fit: the method of this model is" in capsys.readouterr().err
 
 
 @pytest.mark.gpu

@@ -24,6 +24,7 @@ from jioc.data.loader import Images
 from jioc.data.stream import Streamed
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
+from jioc.nets.resnet import BatchNorm
 from jioc.processes import World
 from jioc.resolve import resolve
 from jioc.runner import how, run
@@ -78,7 +79,7 @@ def make(folder: Path) -> None:
     jobs += [
         {"name": "whole", "settings": LONGER},
         {"name": "stopped", "settings": LONGER, "stop": (1, 8)},
-        {"name": "killed", "settings": LONGER, "die": (1, 8)},
+        {"name": "killed", "settings": LONGER, "die": (1, 26)},  # in the second task
     ]
     pair(jobs, folder)
     for name in ("stopped", "killed"):
@@ -163,6 +164,17 @@ def test_the_shares_means_average_to_the_mean(n: int, size: int) -> None:
     worlds = [World(rank, size) for rank in range(size)]
     parts = [world.mean(term[world.share], n) for world in worlds]
     assert torch.stack(parts).mean().item() == pytest.approx(term.mean().item(), rel=1e-12)
+
+
+def test_running_statistics_are_averaged_by_images(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[torch.Tensor] = []
+    monkeypatch.setattr(World, "total", lambda self, values: parts.append(values) or values)
+    for rank, (mean, var) in enumerate([(1.0, 2.0), (4.0, 8.0)]):
+        bn = BatchNorm(3)
+        bn.running_mean.fill_(mean)
+        bn.running_var.fill_(var)
+        World(rank, 2).mix_statistics(bn, 3)  # two images and one
+    assert sum(parts).tolist() == pytest.approx([2.0] * 3 + [4.0] * 3)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("kind", [Images, Streamed])

@@ -163,6 +163,8 @@ def test_coil_keeps_two_thousand_as_in_its_code(file: Any) -> None:
         ({"init_cls": "ten"}, "in 'icarl.json' --base: 'ten' is refused"),
         ({"T": 0}, "in 'icarl.json' --kd-temperature: 0 is refused"),
         ({"device": ["cuda"]}, "names no GPUs by number"),
+        ({"lrate": None}, "lrate in 'icarl.json' has no value"),
+        ({"lrate": float("nan")}, "in 'icarl.json' --lr: nan is refused"),
     ],
 )
 def test_what_has_no_counterpart_is_refused_by_name(
@@ -179,6 +181,7 @@ def test_what_has_no_counterpart_is_refused_by_name(
     [
         (None, "there is no PyCIL file"),
         ("{", "cannot be read as JSON"),
+        ("[" * 100_000, "cannot be read as JSON"),
         ("[1]", "no names and values"),
         ("{}", "it has no"),
     ],
@@ -209,6 +212,9 @@ def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path
     learnt = json.loads((out / "result.json").read_text())["classes"]
     assert learnt == [str(c) for c in np.random.RandomState(5).permutation(10)]
     assert main(["run", "--pycil", str(path), "--config", str(out / "config.yaml")]) == 2
+    capsys.readouterr()
+    assert main(["run", "der", "--pycil", str(path), *flags.split()]) == 2
+    assert "is an experiment of bic, not of der" in capsys.readouterr().err
 
 
 def test_the_page_has_a_word_on_every_key() -> None:

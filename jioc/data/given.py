@@ -11,8 +11,8 @@ from ..errors import Refused
 from . import decode
 
 Given = Any
-"""uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3; or a path, or paths, Pillow images and arrays of one image
-each, (h, w) or (h, w, c), in any mixture."""
+"""uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3; or paths, Pillow images and arrays of one image each, (h, w)
+or (h, w, c), in any mixture; or one path or Pillow image alone."""
 
 
 def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
@@ -22,7 +22,7 @@ def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
         if images.shape[1:] == shape:
             return images
         images = list(images.transpose(0, 2, 3, 1))
-    if isinstance(images, (str, os.PathLike)):
+    if isinstance(images, (str, os.PathLike, Image.Image)):
         images = [images]
     if not isinstance(images, Iterable):
         raise Refused(f"images are arrays, Pillow images or paths, not {type(images).__name__}")
@@ -63,6 +63,8 @@ def _levels(pixels: np.ndarray) -> np.ndarray:
 
 def _channels_first(pixels: np.ndarray) -> np.ndarray:
     """(n, c, h, w) of an array of images."""
+    if pixels.ndim == 3 and pixels.shape[2] in (1, 3):
+        raise Refused("an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list")
     if pixels.ndim == 3:
         return _levels(pixels)[:, None]
     axis = channel_axis(pixels.shape)

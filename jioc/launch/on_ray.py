@@ -96,7 +96,7 @@ def _connect(ray: Any, where: Where) -> None:
     ours: dict[str, Any] = {} if address else {"include_dashboard": False}  # of a cluster that is started here
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address, log_to_driver=False, logging_level="ERROR", **ours)
+        ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **ours)
         signal.signal(signal.SIGTERM, before)  # Ray's own would leave at once
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
         where_to = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
@@ -276,14 +276,20 @@ def packed(folder: Path, whole: bool) -> Files:
     """The newest checkpoint, then the log that it notes the length of, then what was learnt.
 
     `whole`: with the model and a result that is complete, which only a run that has ended is sure to have both of.
+    Raises FileNotFoundError where the run drops that checkpoint meanwhile.
     """
-    paths = sorted((folder / "checkpoint" / number).iterdir()) if (number := newest(folder)) else []
-    beside = sorted((p for p in folder.glob("[!.]*") if p.is_file()), key=lambda p: p.name == "model.json")
-    paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]  # model.json names others
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths if path.exists()}
-    result = read_json(folder / "result.json")
-    if result is not None and (whole or not result["complete"]):
-        files["result.json"] = (folder / "result.json").read_bytes()
+    paths = []
+    if number := newest(folder):
+        listed = folder / "checkpoint" / number / "checksums.json"
+        paths = [listed, *map(listed.with_name, read_json(listed) or ())]
+    beside = [p for p in folder.glob("[!.]*") if p.is_file()]
+    beside.sort(key=lambda p: (p.name != "config.yaml", p.name == "model.json"))  # that makes it a run; names others
+    paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]
+    files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    result = folder / "result.json"
+    content = result.read_bytes() if result.exists() else b""  # before the question: it may become complete meanwhile
+    if content and (asked := read_json(result)) is not None and (whole or not asked["complete"]):
+        files["result.json"] = content
     return files
 
 

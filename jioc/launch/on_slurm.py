@@ -123,7 +123,7 @@ def launch(jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]
         on_their_way += queue.submit(waiting[:free])
         del waiting[:free]
         if stop():
-            board.say(jobs[0], "and the others go on without this command")
+            board.say(jobs[0], "and the others are left to themselves; the same command finds them again")
             board.interrupted = True
             return
         for sent in [s for s in on_their_way if s.over()]:

@@ -218,6 +218,16 @@ def find(word: str) -> Spec:
     return SPECS[word]
 
 
+def of_model(named: str, file: str | None) -> str:
+    """The method of a saved model. One that is in a file is run only as the file that somebody names."""
+    own = named.endswith(".py")
+    if own and file is None:
+        raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
+    if file not in (None, named) and not (own and str(file).endswith(".py")):
+        raise Refused(f"--method {file!r} does not fit: the method of this model is {named!r}")
+    return file or named
+
+
 def load(word: str) -> "type[Method]":
     """The class of a method; this imports torch."""
     name = find(word).name

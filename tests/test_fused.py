@@ -1,4 +1,4 @@
-"""The kernels of a narrow ResNet compute what the network does: on a GPU, and on the CPU by Triton's interpreter."""
+"""The kernels of a ResNet compute what the network does: on a GPU, and on the CPU by Triton's interpreter."""
 
 import copy
 import os
@@ -40,7 +40,11 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     return ((a.double() - b).norm() / b.norm()).item()
 
 
-def interpreted() -> None:
+NARROW = Shape((16, 32, 64), 1, "A", "cifar", "")
+WIDE = Shape((64, 128), 1, "B", "cifar", "")  # channels in blocks, a shortcut with weights
+
+
+def interpreted(shape: Shape, side: int) -> None:
     """In float32 against float64: outputs, every gradient, running statistics, and the frozen network."""
     import triton.runtime.interpreter as interpreter
 
@@ -53,12 +57,12 @@ def interpreted() -> None:
     interpreter._patch_lang_tensor = patched
     from jioc.nets import fused
 
-    net = made(Shape((16, 32, 64), 1, "A", "cifar", ""), "cpu")
-    twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(1))
+    net = made(shape, "cpu")
+    twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(1))
     assert fused.fits(net, x)
     features, expected = fused.run(net, x, torch.float32), twin(x.double())[0]
     assert apart(features, expected) < 1e-6
-    k = torch.randn(2, 64, generator=torch.Generator().manual_seed(2))
+    k = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2))
     (features * k).sum().backward()
     (expected * k).sum().backward()
     for (name, p), q in zip(net.named_parameters(), twin.parameters(), strict=True):
@@ -74,9 +78,10 @@ def interpreted() -> None:
 
 
 @pytest.mark.extras
-def test_the_kernels_compute_the_network() -> None:
+@pytest.mark.parametrize("case", ["NARROW, 32", "WIDE, 16", "WIDE, 10"])  # the last has tiles that are not whole
+def test_the_kernels_compute_the_network(case: str) -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
-    words = [sys.executable, "-c", "import test_fused; test_fused.interpreted()"]
+    words = [sys.executable, "-c", f"from test_fused import *; interpreted({case})"]
     subprocess.run(
         words, check=True, cwd=os.path.dirname(__file__), env={**os.environ, "TRITON_INTERPRET": "1"}, timeout=600
     )
@@ -88,12 +93,13 @@ def test_on_a_cpu_the_network_runs_as_it_is() -> None:
 
 
 @pytest.mark.gpu
-def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit() -> None:
+@pytest.mark.parametrize("backbone", ["resnet32", "resnet18"])
+def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: str) -> None:
     from jioc.nets import fused
 
-    net = made(BACKBONES["resnet32"], "cuda")
+    net = made(BACKBONES[backbone], "cuda")
     exact, cast = copy.deepcopy(net).double(), copy.deepcopy(net)
-    x, k = torch.randn(112, 3, 32, 32, device="cuda"), torch.randn(112, 64, device="cuda")
+    x, k = torch.randn(112, 3, 32, 32, device="cuda"), torch.randn(112, net.width, device="cuda")
     with compiling(128), torch.autocast("cuda", torch.bfloat16):
         assert fused_kernels(net, x)
         seen = cast(x)[0].float()

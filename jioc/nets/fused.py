@@ -1,6 +1,6 @@
-"""A narrow ResNet on a GPU in few kernels: ResNet32's training step in 190 of them instead of 580.
+"""A ResNet of basic blocks on a GPU in few kernels: ResNet32's training step in 190 of them instead of 580.
 
-cuDNN and a compiler leave many small kernels, most of which wait for the next launch, and cuDNN's convolutions of 16
+cuDNN and a compiler leave many small kernels, most of which wait for the next launch, and cuDNN's convolutions of few
 channels use little of the card. Here a convolution takes the sums of its batch norm along, the shortcut and the ReLU
 are read and written once, gradients of the weights are computed beside those of the activations, and all weights are
 rounded, and all their gradients added up, in one kernel each. Activations are bf16, sums and gradients of weights fp32
@@ -9,6 +9,7 @@ or whole numbers, so that a step gives the same bits each time.
 `run` computes what `ResNet.forward` does, to rounding; `fits` says of which networks. The kernels: `kernels.py`.
 """
 
+from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -20,47 +21,85 @@ from ..streams import Beside
 from . import kernels
 from .resnet import BatchNorm, Block, ResNet
 
-WORK = {
-    "conv": {16: (256, 4), 32: (128, 4), 64: (64, 4)},
-    "join": {16: (256, 4), 32: (128, 4), 64: (64, 4)},
-    "back": {16: (256, 4), 32: (128, 4), 64: (64, 4)},
-    "weigh": {16: (128, 2), 32: (128, 2), 64: (64, 4)},
-}
-"""By kernel and the larger number of channels: the pixels of a program and its warps; measured on an H200."""
-PARTS = {16: 128, 32: 64, 64: 32}  # of a weights' gradient
+BATCH = 128  # for which tiles are chosen; any other size works
+FILLED = 120  # programs that a kernel should have, about one for each multiprocessor
+TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
+"""For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
+NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
+BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
+WEIGHED = {16: (128, 2), 32: (128, 2)}  # pixels and warps for the weights' gradients; otherwise 64 and 4
+PARTS = {16: 128, 32: 64}  # of a weights' gradient; otherwise as many as fill the card
 PACKED, ADDED, AT_ONCE = 1024, 128, 16
+NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
+    kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
+))  # fmt: skip
 
 
+@dataclass(eq=False)
 class Layer:
     """A convolution with its batch norm: what it reads, and what is added at its end."""
 
-    def __init__(self, conv: nn.Conv2d, bn: BatchNorm, side: int, block: Block | None = None):
-        self.conv, self.bn = conv, bn
-        self.inside, self.outside, self.stride = conv.in_channels, conv.out_channels, conv.stride[0]
-        self.side, self.side_out = side, side // self.stride
-        self.channels = max(self.inside, self.outside)
-        self.parts, self.weights = PARTS[self.channels], conv.weight.numel()
-        self.is_stem = block is None
-        self.ends_block = block is None or conv is block.conv2
-        self.short = 0 if block is None or conv is block.conv1 else 2 if block.added else 1  # NONE, STRIDED, SAME
+    conv: nn.Conv2d
+    bn: BatchNorm
+    side: int  # of the map that it reads
+    short: int = NONE
+    ends_block: bool = True
+    is_stem: bool = False
+    projection: "Layer | None" = None  # the shortcut's own layer, of a layer that ends a block
 
-    def work(self, kernel: str) -> dict[str, int]:
-        pixels, warps = WORK[kernel][self.channels]
-        return {"BM": pixels, "num_warps": warps}
+    def __post_init__(self) -> None:
+        self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
+        self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
+        self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
+        blocks = -(-self.inside // 64) * -(-self.outside // 64)
+        rows = 3 if self.taps == 9 else 1
+        self.parts = PARTS.get(self.channels, max(1, 3 * 64 // (rows * blocks)))
 
-    def tiles(self, kernel: str, n: int, side: int | None = None) -> tuple[int]:
-        return (n * (side or self.side_out) ** 2 // WORK[kernel][self.channels][0],)
-
-    def pixels(self, n: int) -> float:
+    def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
-        return float(n * self.side_out**2)
-
-    def shape(self) -> dict[str, int]:
-        own = {"CI": self.inside, "CO": self.outside, "H": self.side, "HO": self.side_out, "ST": self.stride}
-        return own | {"K": _power_of_two(9 * self.inside) if self.is_stem else 0}
+        return n * self.side_out**2
 
     def made(self, n: int, like: Tensor, dtype: torch.dtype) -> Tensor:
         return torch.empty((n, self.side_out, self.side_out, self.outside), dtype=dtype, device=like.device)
+
+    def sizes(self) -> dict[str, int]:
+        return {
+            "CI": self.inside, "CO": self.outside, "H": self.side, "HO": self.side_out, "ST": self.stride,
+            "TAPS": self.taps, "K": _power_of_two(9 * self.inside) if self.is_stem else 0,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Work:
+    """How a kernel is launched: its programs, and what each of them writes."""
+
+    grid: tuple[int, ...]
+    words: dict[str, Any]
+
+
+def _convolving(n: int, side: int, inside: int, outside: int) -> Work:
+    """A kernel that reads so many channels and writes a map of that side and so many channels."""
+    if max(inside, outside) in NARROW:
+        pixels, warps = NARROW[max(inside, outside)]
+        channels = outside
+    else:
+        fitting = [t for t in TILES if t[1] <= max(64, outside)]
+        filling = [t for t in fitting if BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
+        pixels, channels, warps = (filling or fitting[-1:])[0]
+        channels = min(channels, outside)
+    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps}
+    return _work(n * side**2, pixels, outside // channels, words)
+
+
+def _between(layer: Layer, n: int) -> Work:
+    """A kernel that changes a layer's output, pixel by pixel."""
+    pixels, channels = BETWEEN.get(layer.channels, 64), min(64, layer.outside)
+    words = {"BM": pixels, "BN": channels, "C": layer.outside, "num_warps": 4}
+    return _work(layer.pixels(n), pixels, layer.outside // channels, words)
+
+
+def _work(total: int, pixels: int, blocks: int, words: dict[str, Any]) -> Work:
+    return Work((-(-total // pixels), blocks), {**words, "total": total, "WHOLE": total % pixels == 0})
 
 
 def _power_of_two(n: int) -> int:
@@ -68,33 +107,51 @@ def _power_of_two(n: int) -> int:
 
 
 def layers(net: ResNet, side: int) -> list[Layer]:
-    """The network's convolutions in order."""
-    found = [Layer(net.conv, net.bn, side)]
+    """The network's convolutions in order, those of shortcuts before the end of their block."""
+    found = [Layer(net.conv, net.bn, side, is_stem=True)]
     for block in net.modules():
         if isinstance(block, Block):
-            found.append(Layer(block.conv1, block.bn1, found[-1].side_out, block))
-            found.append(Layer(block.conv2, block.bn2, found[-1].side_out, block))
+            side = found[-1].side_out
+            first = Layer(block.conv1, block.bn1, side, ends_block=False)
+            projection = None
+            short = STRIDED if block.added else SAME
+            if isinstance(block.down, nn.Sequential):
+                conv, bn = block.down
+                assert isinstance(conv, nn.Conv2d) and isinstance(bn, BatchNorm)
+                projection, short = Layer(conv, bn, side, ends_block=False), PROJECTED
+            last = Layer(block.conv2, block.bn2, first.side_out, short, projection=projection)
+            found += [first, *([projection] if projection else []), last]
     return found
 
 
 def fits(net: ResNet, x: Tensor) -> bool:
-    """Whether the kernels serve: 16 to 64 channels, shortcuts without weights, maps of whole tiles."""
+    """Whether the kernels serve: a 3x3 stem, channels in powers of two from 16 on, square maps that halve evenly."""
     blocks = [block for block in net.modules() if isinstance(block, Block)]
-    widths = {net.conv.out_channels, *(block.conv2.out_channels for block in blocks)}
-    if net.pool or net.conv.kernel_size != (3, 3) or x.shape[1] > 3 or x.shape[-1] != x.shape[-2] or widths - {*PARTS}:
+    widths = [net.conv.out_channels, *(block.conv2.out_channels for block in blocks)]
+    side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks)
+    if net.pool or net.conv.kernel_size != (3, 3) or x.shape[1] > 3 or x.shape[-2] != side or side % 2**halvings:
         return False
-    if any(b.down is not None or not b.last_relu or b.added not in (0, b.conv1.in_channels) for b in blocks):
+    if any(width < 16 or width & (width - 1) for width in widths) or not all(block.last_relu for block in blocks):
+        return False
+    if any(block.down is None and block.added not in (0, block.conv1.in_channels) for block in blocks):
         return False
     if not net.training and torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters()):
         return False
-    found = layers(net, x.shape[-1])
+    found = layers(net, side)
+    if found[-1].pixels(len(x)) == 1:  # which has no variance
+        return False
     if any(type(k.bn) is not BatchNorm for k in found):  # synchronised among processes
         return False
-    return all(k.conv.weight.is_contiguous(memory_format=torch.channels_last) for k in found) and all(
-        side * side % WORK[kernel][k.channels][0] == 0
-        for k in found
-        for kernel in WORK
-        for side in (k.side, k.side_out)
+    return all(_is_channels_last(k.conv.weight) for k in found)
+
+
+def _is_channels_last(weight: Tensor) -> bool:
+    """(co, taps, ci) in memory; torch's own question is ambiguous for kernels of 1x1."""
+    co, ci, h, w = weight.shape
+    return (
+        weight.permute(0, 2, 3, 1).reshape(-1).data_ptr() == weight.data_ptr()
+        and weight.stride(1) == 1
+        and (weight.stride(0) == ci * h * w)
     )
 
 
@@ -108,17 +165,22 @@ def run(net: ResNet, x: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 
 def _frozen(net: ResNet, found: list[Layer], x: Tensor, dtype: torch.dtype) -> Tensor:
-    weights = _packed_once(net, found, dtype)
+    weights, n = _packed_once(net, found, dtype), len(x)
+
+    def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
+        out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k.side_out, k.inside, k.outside)
+        kernels.frozen[work.grid](
+            here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
+            **work.words, **k.sizes(), KIND=SAME if k.short == PROJECTED else k.short, RELU=k.taps == 9,
+        )  # fmt: skip
+        return out
+
     here = short = x
     for k in found:
-        out, bn = k.made(len(x), x, dtype), k.bn
-        kernels.frozen[k.tiles("conv", len(x))](
-            here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
-            **k.work("conv"), **k.shape(), KIND=k.short,
-        )  # fmt: skip
-        here = out
-        if k.ends_block:
-            short = out
+        if k.taps == 9:
+            here = layer(k, here, layer(k.projection, short, short) if k.projection else short)
+            if k.ends_block:
+                short = here
     return here.mean((1, 2), dtype=torch.float32)
 
 
@@ -129,20 +191,26 @@ class _Trained(torch.autograd.Function):
     ) -> Tensor:
         n = len(x)
         weights, ctx.flipped = _packed(net, found, dtype)
-        sums = torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
-        ctx.sums = dict(zip(found, sums.split([4 * k.outside for k in found]), strict=True))
-        ctx.x, ctx.found, ctx.ys, ctx.outs = x, found, {}, {}
+        every = torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
+        ctx.sums = sums = dict(zip(found, every.split([4 * k.outside for k in found]), strict=True))
+        ctx.x, ctx.found, ctx.ys, ctx.outs, ctx.read = x, found, {}, {}, {}
         here = short = x
         for k in found:
-            y, out, bn = k.made(n, x, dtype), k.made(n, x, dtype), k.bn
-            kernels.conv[k.tiles("conv", n)](
-                here, weights[k], y, ctx.sums[k], *x.stride(), **k.work("conv"), **k.shape()
-            )
-            kernels.join[k.tiles("join", n)](
-                y, ctx.sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var, short, out, k.pixels(n),
-                **k.work("join"), C=k.outside, H=k.side_out, KIND=k.short,
+            ctx.read[k] = short if k.taps == 1 else here
+            ctx.ys[k] = y = k.made(n, x, dtype)
+            work = _convolving(n, k.side_out, k.inside, k.outside)
+            kernels.conv[work.grid](ctx.read[k], weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes())
+            if k.taps == 1:
+                continue  # its batch norm is part of the block's end
+            bn, other, work = k.bn, k.projection or k, _between(k, n)
+            ctx.outs[k] = out = k.made(n, x, dtype)
+            kernels.join[work.grid](
+                y, sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
+                ctx.ys[other] if k.projection else short, sums[other], other.bn.weight, other.bn.bias,
+                other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
+                **work.words, H=k.side_out, KIND=k.short,
             )  # fmt: skip
-            ctx.ys[k], ctx.outs[k], here = y, out, out
+            here = out
             if k.ends_block:
                 short = out
         return here.mean((1, 2), dtype=torch.float32)
@@ -152,47 +220,71 @@ class _Trained(torch.autograd.Function):
         found, ys, outs, sums, x, n = ctx.found, ctx.ys, ctx.outs, ctx.sums, ctx.x, len(ctx.x)
         grads = torch.empty(sum(k.weights + 2 * k.outside for k in found), device=x.device)
         parts = torch.empty(sum(k.weights * k.parts for k in found), device=x.device)
-        split = parts.split([k.weights * k.parts for k in found])
-        own = [grads_of.split([k.weights, k.outside, k.outside]) for k, grads_of in
-               zip(found, grads.split([k.weights + 2 * k.outside for k in found]), strict=True)]  # fmt: skip
-        gs, dys = {k: torch.empty_like(ys[k]) for k in found}, {k: torch.empty_like(ys[k]) for k in found}
-        last, beside = found[-1], Beside(x.device)
-        kernels.top[last.tiles("join", n)](
-            dfeatures.contiguous(), ys[last], outs[last], gs[last], sums[last], last.pixels(n),
-            **last.work("join"), C=last.outside, H=last.side_out,
-        )  # fmt: skip
-        for i, k in reversed([*enumerate(found)]):
-            _, scale, shift = own[i]
-            kernels.through[k.tiles("join", n)](
-                gs[k], ys[k], sums[k], k.bn.weight, dys[k], scale, shift, k.pixels(n), **k.work("join"), C=k.outside
+        part = dict(zip(found, parts.split([k.weights * k.parts for k in found]), strict=True))
+        own = {
+            k: of_layer.split([k.weights, k.outside, k.outside])
+            for k, of_layer in zip(found, grads.split([k.weights + 2 * k.outside for k in found]), strict=True)
+        }
+        gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
+        beside = Beside(x.device)
+
+        def through(k: Layer, g: Tensor) -> None:
+            """Back through the batch norm of a layer, and to its weights."""
+            work, (_, scale, shift) = _between(k, n), own[k]
+            kernels.through[work.grid](
+                g, ys[k], sums[k], k.bn.weight, dys[k], scale, shift, float(k.pixels(n)), **work.words
             )
             with beside:
-                _weigh(k, x if k.is_stem else outs[found[i - 1]], dys[k], split[i])
-            if not k.is_stem:
-                below = found[i - 1]
-                end = k if k.ends_block else found[i + 1]  # whose g the shortcut hands down, past both layers
-                kernels.back[k.tiles("back", n, k.side)](
-                    dys[k], ctx.flipped[k], ys[below], outs[below], gs[below], sums[below], gs[end], below.pixels(n),
-                    **k.work("back"), CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
-                    KIND=0 if k.ends_block else end.short,
-                )  # fmt: skip
+                _weigh(k, ctx.read[k], dys[k], part[k])
+
+        main = [k for k in found if k.taps == 9]
+        last = main[-1]
+        other, work = last.projection or last, _between(last, n)
+        kernels.top[work.grid](
+            dfeatures.contiguous(), ys[last], outs[last], gs[last], sums[last], ys[other], sums[other],
+            float(last.pixels(n)), **work.words, H=last.side_out, PROJECTS=last.projection is not None,
+        )  # fmt: skip
+        for i, k in reversed([*enumerate(main)]):
+            if k.projection:
+                through(k.projection, gs[k])
+            through(k, gs[k])
+            if k.is_stem:
+                continue
+            below = main[i - 1]
+            end = k if k.ends_block else main[i + 1]  # whose g the shortcut hands down, past both layers
+            across = end.projection
+            other = below.projection or below
+            work = _convolving(n, k.side, k.outside, k.inside)
+            kernels.back[work.grid](
+                dys[k], ctx.flipped[k], ys[below], outs[below], gs[below], sums[below], ys[other], sums[other],
+                dys[across] if across else gs[end], ctx.flipped[across or k], float(below.pixels(n)),
+                **work.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
+                KIND=NONE if k.ends_block else end.short, PROJECTS=below.projection is not None,
+            )  # fmt: skip
         beside.join()
         table = _sum_table(found, x.device)
         kernels.add_up[(len(table),)](parts, grads, table, BLOCK=ADDED, P=AT_ONCE)
         wanted: list[Tensor] = []
-        for k, (w, scale, shift) in zip(found, own, strict=True):
-            wanted += [w.view(k.outside, 3, 3, k.inside).permute(0, 3, 1, 2), scale, shift]
+        for k in found:
+            w, scale, shift = own[k]
+            height, width = k.conv.kernel_size
+            wanted += [w.view(k.outside, height, width, k.inside).permute(0, 3, 1, 2), scale, shift]
         return None, None, None, None, *wanted
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
-    tiles, shape = k.tiles("weigh", len(x)), k.shape()
+    pixels, warps = WEIGHED.get(k.channels, (64, 4))
+    total, sizes = k.pixels(len(x)), k.sizes()
+    tiles = -(-total // pixels)
+    words = {"BM": pixels, "num_warps": warps, "WHOLE": total % pixels == 0}
     if k.is_stem:
-        shape = {name: shape[name] for name in ("CI", "CO", "H", "K")}
-        kernels.weigh_stem[(k.parts,)](x, dy, parts, *tiles, *x.stride(), **k.work("weigh"), **shape)
-    else:
-        del shape["K"]
-        kernels.weigh[(k.parts, 3)](x, dy, parts, *tiles, **k.work("weigh"), **shape)
+        sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
+        kernels.weigh_stem[(k.parts,)](x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
+        return
+    del sizes["K"]
+    out, into = min(64, k.outside), min(64, k.inside)
+    grid = (k.parts, 3 if k.taps == 9 else 1, k.outside // out * (k.inside // into))
+    kernels.weigh[grid](x, dy, parts, tiles, total, BO=out, BI=into, **words, **sizes)
 
 
 # --- weights of all layers at once --------------------------------------------------------------------
@@ -203,7 +295,7 @@ _frozen_weights: WeakKeyDictionary[ResNet, tuple[Any, list[Tensor]]] = WeakKeyDi
 
 
 def _packed(net: ResNet, found: list[Layer], dtype: torch.dtype) -> tuple[dict[Layer, Tensor], dict[Layer, Tensor]]:
-    """The weights of each layer, rounded: (9, ci, co), and for the way back (9 from the last, co, ci).
+    """The weights of each layer, rounded: (taps, ci, co), and for the way back (taps from the last, co, ci).
 
     The first layer's stay as they are: it reads images, which have too few channels to be packed.
     """
@@ -234,7 +326,7 @@ def _pack_table(net: ResNet, rest: list[Layer]) -> Tensor:
     if kept is None or kept[0] != addresses:
         rows, at = [], 0
         for k, address in zip(rest, addresses, strict=True):
-            rows += [[address, first, at, k.inside, k.outside] for first in range(0, k.weights, PACKED)]
+            rows += [[address, first, at, k.taps, k.inside, k.outside] for first in range(0, k.weights, PACKED)]
             at += k.weights
         kept = addresses, torch.tensor(rows).to(rest[0].conv.weight.device)
         _pack_tables[net] = kept

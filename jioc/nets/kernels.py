@@ -1,8 +1,9 @@
 """The kernels of `fused.py`, in Triton: convolutions that take BN's sums along, and what stands between them.
 
-A program works on BM pixels, all of one image. Activations are (n, h, w, c). CI, CO: channels in and out; H: side of
-the map that is read; HO: of the one that is written; ST: stride. Sums over a batch are whole numbers in 64 bits (fixed
-point), whose order does not matter. A layer's `sums` hold, a row of its channels each:
+A program works on BM pixels and BN channels of what it writes. Activations are (n, h, w, c). CI, CO: channels in and
+out; H: side of the map that is read; HO: of the one that is written; ST: stride; TAPS: 9 or 1, of the kernel; `total`:
+the pixels written, which WHOLE tiles divide. Sums over a batch are whole numbers in 64 bits (fixed point), whose order
+does not matter. A layer's `sums` hold, a row of its channels each:
 
     0  sum of y     1  sum of y²     2  sum of g     3  sum of g times the normalised y         g = dL/dz
 """
@@ -12,8 +13,9 @@ import triton.language as tl
 
 Y_UNIT = tl.constexpr(2.0**28)  # of sums over y and y²: room for a root mean square of 500 over 2^17 pixels
 G_UNIT = tl.constexpr(2.0**44)  # of sums over gradients
-NONE, SAME, STRIDED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2)
-"""What a block adds to its second layer: nothing, its input, or every second row and column of it and zero channels."""
+NONE, SAME, STRIDED, PROJECTED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
+"""What a block adds to its second layer: nothing; its input; every second row and column of it and zero channels; or
+the batch norm of a 1x1 convolution of it."""
 
 
 @triton.jit
@@ -24,8 +26,14 @@ def _pixel(tile, BM: tl.constexpr, SIDE: tl.constexpr):
 
 
 @triton.jit
+def _here(m, total, WHOLE: tl.constexpr):
+    """Which of a tile's pixels there are; all of them where tiles are whole, at no cost."""
+    return (m == m) if WHOLE else (m < total)
+
+
+@triton.jit
 def _moments(sums, c, count, C: tl.constexpr):
-    """Mean of y and one over its deviation."""
+    """Mean and variance of y, and one over its deviation."""
     mean, square = tl.load(sums + c).to(tl.float32), tl.load(sums + C + c).to(tl.float32)
     unit = 1.0 / (Y_UNIT * count)
     mean = mean * unit
@@ -49,173 +57,210 @@ def _add(sums, c, values, UNIT: tl.constexpr):
 
 @triton.jit
 def _convolved(
-    x, w, n, i, j, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, ST: tl.constexpr,
-    UP: tl.constexpr,
+    x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
+    H: tl.constexpr, ST: tl.constexpr, UP: tl.constexpr, TAPS: tl.constexpr,
 ):  # fmt: skip
-    """The 3x3 convolution of x with packed weights (9, CI, CO), at some pixels: (BM, CO).
+    """The convolution of x with packed weights (TAPS, CI, CO), at some pixels and channels: (BM, BN).
 
     UP: x is read as if a row and a column of zeros stood between any two of its own, H being its side then.
     """
-    ci, co = tl.arange(0, CI), tl.arange(0, CO)
+    ci = tl.arange(0, BK)
     SIDE: tl.constexpr = H // UP
+    BLOCKS: tl.constexpr = CI // BK
     weights = w + ci[:, None] * CO + co[None, :]
-    acc = tl.zeros((BM, CO), tl.float32)
-    for tap in range(9):
-        u, v = i * ST + (tap // 3 - 1), j * ST + (tap % 3 - 1)
-        inside = (u >= 0) & (u < H) & (v >= 0) & (v < H)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for step in range(TAPS * BLOCKS):
+        tap, first = step // BLOCKS, (step % BLOCKS) * BK
+        if TAPS == 9:
+            u, v = i * ST + (tap // 3 - 1), j * ST + (tap % 3 - 1)
+        else:
+            u, v = i * ST, j * ST
+        inside = here & (u >= 0) & (u < H) & (v >= 0) & (v < H)
         if UP == 2:
             inside = inside & (u % 2 == 0) & (v % 2 == 0)
             u, v = u // 2, v // 2
-        a = tl.load(x + (((n * SIDE + u) * SIDE + v) * CI)[:, None] + ci[None, :], inside[:, None], 0.0)
-        k = tl.load(weights + tap * (CI * CO))
+        a = tl.load(x + (((n * SIDE + u) * SIDE + v) * CI + first)[:, None] + ci[None, :], inside[:, None], 0.0)
+        k = tl.load(weights + (tap * CI + first) * CO)
         acc = tl.dot(a, k, acc, input_precision="ieee")
     return acc
 
 
 @triton.jit
-def _patches(x, sn, sc, sh, sw, n, i, j, C: tl.constexpr, K: tl.constexpr, H: tl.constexpr):
+def _patches(x, sn, sc, sh, sw, n, i, j, here, C: tl.constexpr, K: tl.constexpr, H: tl.constexpr):
     """The 3x3 surroundings of pixels of images in any layout: (BM, K), of which 9 C are used, channels innermost."""
     k = tl.arange(0, K)
     u, v = i[:, None] + (k // (3 * C) - 1)[None, :], j[:, None] + ((k // C) % 3 - 1)[None, :]
-    inside = (u >= 0) & (u < H) & (v >= 0) & (v < H) & (k < 9 * C)[None, :]
+    inside = here[:, None] & (u >= 0) & (u < H) & (v >= 0) & (v < H) & (k < 9 * C)[None, :]
     return tl.load(x + n[:, None] * sn + u * sh + v * sw + ((k % C) * sc)[None, :], inside, 0.0)
 
 
 @triton.jit
 def _stem(
-    x, w, sn, sc, sh, sw, n, i, j, CI: tl.constexpr, K: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    TYPE: tl.constexpr,
+    x, w, sn, sc, sh, sw, n, i, j, here, co, CI: tl.constexpr, K: tl.constexpr, H: tl.constexpr, TYPE: tl.constexpr,
 ):  # fmt: skip
-    """The 3x3 convolution of images, at some pixels: (BM, CO). The weights are (CO, 9, CI)."""
-    k, co = tl.arange(0, K), tl.arange(0, CO)
-    a = _patches(x, sn, sc, sh, sw, n, i, j, CI, K, H).to(TYPE)
+    """The 3x3 convolution of images, at some pixels and channels: (BM, BN). The weights are (CO, 9, CI)."""
+    k = tl.arange(0, K)
+    a = _patches(x, sn, sc, sh, sw, n, i, j, here, CI, K, H).to(TYPE)
     b = tl.load(w + k[:, None] + (co * (9 * CI))[None, :], (k < 9 * CI)[:, None], 0.0).to(TYPE)
     return tl.dot(a, b, input_precision="ieee")
 
 
 @triton.jit
-def _short(x, n, i, j, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr):
-    """What a block adds to its second layer, at some pixels: (BM, C)."""
-    c = tl.arange(0, C)
-    if KIND == SAME:
-        return tl.load(x + (((n * H + i) * H + j) * C)[:, None] + c[None, :]).to(tl.float32)
-    at = ((n * (2 * H) + 2 * i) * (2 * H) + 2 * j) * (C // 2)
-    return tl.load(x + at[:, None] + c[None, :], (c < C // 2)[None, :], 0.0).to(tl.float32)
+def _short(x, n, i, j, here, c, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr):
+    """What a block adds to its second layer, at some pixels and channels."""
+    if KIND == STRIDED:
+        at = ((n * (2 * H) + 2 * i) * (2 * H) + 2 * j) * (C // 2)
+        known = here[:, None] & (c < C // 2)[None, :]
+        return tl.load(x + at[:, None] + c[None, :], known, 0.0).to(tl.float32)
+    return tl.load(x + (((n * H + i) * H + j) * C)[:, None] + c[None, :], here[:, None], 0.0).to(tl.float32)
 
 
 @triton.jit
 def pack(table, packed, flipped, BLOCK: tl.constexpr, TYPE: tl.constexpr):
-    """Weights (co, 9, ci) of any number of layers as (9, ci, co), and as (9 from the last, co, ci), rounded.
+    """Weights (co, taps, ci) of any number of layers as (taps, ci, co), and as (taps from the last, co, ci), rounded.
 
-    `table`: a row for each program: the weights' address, its first element, where the layer's begin, ci, co.
+    `table`: a row for each program: the weights' address, its first element, where the layer's begin, taps, ci, co.
     """
-    row = table + tl.program_id(0) * 5
+    row = table + tl.program_id(0) * 6
     w = tl.load(row).to(tl.pointer_type(TYPE))
-    first, at = tl.load(row + 1).to(tl.int32), tl.load(row + 2)
-    ci, co = tl.load(row + 3).to(tl.int32), tl.load(row + 4).to(tl.int32)
+    first, at, taps = tl.load(row + 1).to(tl.int32), tl.load(row + 2), tl.load(row + 3).to(tl.int32)
+    ci, co = tl.load(row + 4).to(tl.int32), tl.load(row + 5).to(tl.int32)
     e = first + tl.arange(0, BLOCK)
-    here = e < 9 * ci * co
+    here = e < taps * ci * co
     value = tl.load(w + e, here, 0.0).to(packed.dtype.element_ty)
-    c, tap, o = e % ci, (e // ci) % 9, e // (9 * ci)
+    c, tap, o = e % ci, (e // ci) % taps, e // (taps * ci)
     tl.store(packed + at + (tap * ci + c) * co + o, value, here)
-    tl.store(flipped + at + ((8 - tap) * co + o) * ci + c, value, here)
+    tl.store(flipped + at + ((taps - 1 - tap) * co + o) * ci + c, value, here)
 
 
 @triton.jit
 def conv(
-    x, w, y, sums, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    HO: tl.constexpr, ST: tl.constexpr, K: tl.constexpr,
+    x, w, y, sums, sn, sc, sh, sw, total, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
     """y and its sums. K > 0: x are images, of the strides given."""
-    co = tl.arange(0, CO)
+    co = tl.program_id(1) * BN + tl.arange(0, BN)
     m, n, i, j = _pixel(tl.program_id(0), BM, HO)
+    here = _here(m, total, WHOLE)
     TYPE: tl.constexpr = y.dtype.element_ty
     if K > 0:
-        acc = _stem(x, w, sn, sc, sh, sw, n, i, j, CI, K, CO, H, TYPE)
+        acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, BM, CI, CO, H, ST, 1)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS)
     acc = acc.to(TYPE)
-    tl.store(y + (m * CO)[:, None] + co[None, :], acc)
+    tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
     seen = acc.to(tl.float32)
     _add(sums, co, seen, Y_UNIT)
     _add(sums + CO, co, seen * seen, Y_UNIT)
 
 
 @triton.jit
-def join(
-    y, sums, gamma, beta, running_mean, running_var, x, out, count, BM: tl.constexpr, C: tl.constexpr, H: tl.constexpr,
-    KIND: tl.constexpr,
-):  # fmt: skip
-    """out = relu(z + shortcut), z the batch norm of y; the running statistics take the batch's in."""
-    tile, c = tl.program_id(0), tl.arange(0, C)
-    m, n, i, j = _pixel(tile, BM, H)
-    at = (m * C)[:, None] + c[None, :]
-    z = tl.load(y + at).to(tl.float32)
+def _normalised(y, sums, gamma, beta, running_mean, running_var, c, count, first, C: tl.constexpr):
+    """The batch norm of y; the first program of a channel has the running statistics take the batch's in."""
     mean, var, r = _moments(sums, c, count, C)
     s = tl.load(gamma + c) * r
-    z = z * s[None, :] + (tl.load(beta + c) - s * mean)[None, :]
-    if KIND != NONE:
-        z += _short(x, n, i, j, C, H, KIND)
-    tl.store(out + at, tl.maximum(z, 0.0).to(out.dtype.element_ty))
-    if tile == 0:
+    z = y * s[None, :] + (tl.load(beta + c) - s * mean)[None, :]
+    if first:
         tl.store(running_mean + c, 0.9 * tl.load(running_mean + c) + 0.1 * mean)
         tl.store(running_var + c, 0.9 * tl.load(running_var + c) + 0.1 * var * (count / (count - 1.0)))
+    return z
+
+
+@triton.jit
+def join(
+    y, sums, gamma, beta, running_mean, running_var, x, x_sums, x_gamma, x_beta, x_running_mean, x_running_var, out,
+    count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr,
+    WHOLE: tl.constexpr,
+):  # fmt: skip
+    """out = relu(z + shortcut), z the batch norm of y. PROJECTED: x is the y of the shortcut's own layer."""
+    tile, c = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
+    m, n, i, j = _pixel(tile, BM, H)
+    here = _here(m, total, WHOLE)
+    at = (m * C)[:, None] + c[None, :]
+    z = tl.load(y + at, here[:, None], 0.0).to(tl.float32)
+    z = _normalised(z, sums, gamma, beta, running_mean, running_var, c, count, tile == 0, C)
+    if KIND == PROJECTED:
+        d = tl.load(x + at, here[:, None], 0.0).to(tl.float32)
+        z += _normalised(d, x_sums, x_gamma, x_beta, x_running_mean, x_running_var, c, count, tile == 0, C)
+    elif KIND != NONE:
+        z += _short(x, n, i, j, here, c, C, H, KIND)
+    tl.store(out + at, tl.maximum(z, 0.0).to(out.dtype.element_ty), here[:, None])
 
 
 @triton.jit
 def frozen(
-    x, w, out, gamma, beta, running_mean, running_var, short, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr,
+    x, w, out, gamma, beta, running_mean, running_var, short, sn, sc, sh, sw, total, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr,
+    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """relu(BN(conv(x)) + shortcut) with the running statistics: a layer of a network that does not learn."""
-    co = tl.arange(0, CO)
+    co = tl.program_id(1) * BN + tl.arange(0, BN)
     m, n, i, j = _pixel(tl.program_id(0), BM, HO)
+    here = _here(m, total, WHOLE)
     TYPE: tl.constexpr = out.dtype.element_ty
     if K > 0:
-        acc = _stem(x, w, sn, sc, sh, sw, n, i, j, CI, K, CO, H, TYPE)
+        acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, BM, CI, CO, H, ST, 1)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS)
     s = tl.load(gamma + co) * tl.rsqrt(tl.load(running_var + co) + 1e-5)
     z = acc * s[None, :] + (tl.load(beta + co) - s * tl.load(running_mean + co))[None, :]
     if KIND != NONE:
-        z += _short(short, n, i, j, CO, HO, KIND)
-    tl.store(out + (m * CO)[:, None] + co[None, :], tl.maximum(z, 0.0).to(TYPE))
+        z += _short(short, n, i, j, here, co, CO, HO, KIND)
+    if RELU:
+        z = tl.maximum(z, 0.0)
+    tl.store(out + (m * CO)[:, None] + co[None, :], z.to(TYPE), here[:, None])
 
 
 @triton.jit
-def _close(acc, at, y, out, g, sums, count, C: tl.constexpr):
-    """From dL/dout to g, where out > 0, and its sums."""
-    c = tl.arange(0, C)
-    kept = tl.where(tl.load(out + at) > 0, acc, 0.0).to(g.dtype.element_ty)
-    tl.store(g + at, kept)
-    mean, var, r = _moments(sums, c, count, C)
+def _close(
+    acc, m, c, here, y, out, g, sums, x_y, x_sums, count, C: tl.constexpr, PROJECTS: tl.constexpr
+):  # fmt: skip
+    """From dL/dout to g, where out > 0, and its sums; PROJECTS: also those with the y of the shortcut's own layer."""
+    at = (m * C)[:, None] + c[None, :]
+    kept = tl.where(tl.load(out + at, here[:, None], 0.0) > 0, acc, 0.0).to(g.dtype.element_ty)
+    tl.store(g + at, kept, here[:, None])
     kept = kept.to(tl.float32)
+    mean, var, r = _moments(sums, c, count, C)
     _add(sums + 2 * C, c, kept, G_UNIT)
-    _add(sums + 3 * C, c, kept * (tl.load(y + at).to(tl.float32) - mean[None, :]) * r[None, :], G_UNIT)
+    seen = tl.load(y + at, here[:, None], 0.0).to(tl.float32)
+    _add(sums + 3 * C, c, kept * (seen - mean[None, :]) * r[None, :], G_UNIT)
+    if PROJECTS:
+        mean, var, r = _moments(x_sums, c, count, C)
+        _add(x_sums + 2 * C, c, kept, G_UNIT)
+        seen = tl.load(x_y + at, here[:, None], 0.0).to(tl.float32)
+        _add(x_sums + 3 * C, c, kept * (seen - mean[None, :]) * r[None, :], G_UNIT)
 
 
 @triton.jit
-def top(dfeatures, y, out, g, sums, count, BM: tl.constexpr, C: tl.constexpr, H: tl.constexpr):
+def top(
+    dfeatures, y, out, g, sums, x_y, x_sums, count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr,
+    H: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
     """From the gradient of the mean over pixels to g of the last layer, and its sums."""
     m, n, i, j = _pixel(tl.program_id(0), BM, H)
-    c = tl.arange(0, C)
-    acc = tl.load(dfeatures + (n * C)[:, None] + c[None, :]) * (1.0 / (H * H))
-    _close(acc, (m * C)[:, None] + c[None, :], y, out, g, sums, count, C)
+    here, c = _here(m, total, WHOLE), tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.load(dfeatures + (n * C)[:, None] + c[None, :], here[:, None], 0.0) * (1.0 / (H * H))
+    _close(acc, m, c, here, y, out, g, sums, x_y, x_sums, count, C, PROJECTS)
 
 
 @triton.jit
-def through(g, y, sums, gamma, dy, dgamma, dbeta, count, BM: tl.constexpr, C: tl.constexpr):
+def through(
+    g, y, sums, gamma, dy, dgamma, dbeta, count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr,
+    WHOLE: tl.constexpr,
+):  # fmt: skip
     """dL/dy from g: back through the batch norm; dL/dgamma and dL/dbeta."""
-    tile, c = tl.program_id(0), tl.arange(0, C)
-    at = ((tile * BM + tl.arange(0, BM)) * C)[:, None] + c[None, :]
-    from_g, from_y = tl.load(g + at).to(tl.float32), tl.load(y + at).to(tl.float32)
+    tile, c = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
+    m = tile * BM + tl.arange(0, BM)
+    here, at = _here(m, total, WHOLE)[:, None], (m * C)[:, None] + c[None, :]
+    from_g, from_y = tl.load(g + at, here, 0.0).to(tl.float32), tl.load(y + at, here, 0.0).to(tl.float32)
     mean, var, r = _moments(sums, c, count, C)
     shift, scale = _gradients(sums, c, C)
     up, per = tl.load(gamma + c) * r, 1.0 / count
     slope = -up * r * scale * per
     rest = -slope * mean - up * shift * per
     d = up[None, :] * from_g + slope[None, :] * from_y + rest[None, :]
-    tl.store(dy + at, d.to(dy.dtype.element_ty))
+    tl.store(dy + at, d.to(dy.dtype.element_ty), here)
     if tile == 0:
         tl.store(dbeta + c, shift)
         tl.store(dgamma + c, scale)
@@ -223,64 +268,79 @@ def through(g, y, sums, gamma, dy, dgamma, dbeta, count, BM: tl.constexpr, C: tl
 
 @triton.jit
 def back(
-    dy, w, y, out, g, sums, short, count, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    UP: tl.constexpr, KIND: tl.constexpr,
+    dy, w, y, out, g, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, KIND: tl.constexpr,
+    PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
-    `short`: g of the block's end, which the shortcut hands down.
+    `short`: g of the block's end, which the shortcut hands down; PROJECTED: dL/dy of the shortcut's own layer, whose
+    weights are `short_w`. PROJECTS: the layer below ends a block with such a shortcut, whose y is `x_y`.
     """
-    co = tl.arange(0, CO)
+    co = tl.program_id(1) * BN + tl.arange(0, BN)
     m, n, i, j = _pixel(tl.program_id(0), BM, H)
-    acc = _convolved(dy, w, n, i, j, BM, CI, CO, H, 1, UP)
-    at = (m * CO)[:, None] + co[None, :]
+    here = _here(m, total, WHOLE)
+    acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 9)
     if KIND == SAME:
-        acc += tl.load(short + at).to(tl.float32)
+        acc += tl.load(short + (m * CO)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
     if KIND == STRIDED:
         half = (((n * (H // 2) + i // 2) * (H // 2) + j // 2) * CI)[:, None] + co[None, :]
-        acc += tl.load(short + half, ((i % 2 == 0) & (j % 2 == 0))[:, None], 0.0).to(tl.float32)
-    _close(acc, at, y, out, g, sums, count, CO)
+        even = here & (i % 2 == 0) & (j % 2 == 0)
+        acc += tl.load(short + half, even[:, None], 0.0).to(tl.float32)
+    if KIND == PROJECTED:
+        acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 1)
+    _close(acc, m, co, here, y, out, g, sums, x_y, x_sums, count, CO, PROJECTS)
 
 
 @triton.jit
 def weigh(
-    x, dy, parts, tiles, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr,
-    ST: tl.constexpr,
+    x, dy, parts, tiles, total, BM: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr, CI: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """A part of the weights' gradient: a row of the kernel, over every so many tiles of pixels: (CO, 3, CI)."""
-    part, row, ci, co = tl.program_id(0), tl.program_id(1), tl.arange(0, CI), tl.arange(0, CO)
-    left = tl.zeros((CO, CI), tl.float32)
-    middle = tl.zeros((CO, CI), tl.float32)
-    right = tl.zeros((CO, CI), tl.float32)
+    """A part of the weights' gradient: a row of the kernel, over every so many tiles of pixels: (BO, 3 or 1, BI)."""
+    part, row, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    co = (block // (CI // BI)) * BO + tl.arange(0, BO)
+    ci = (block % (CI // BI)) * BI + tl.arange(0, BI)
+    left = tl.zeros((BO, BI), tl.float32)
+    middle = tl.zeros((BO, BI), tl.float32)
+    right = tl.zeros((BO, BI), tl.float32)
     for tile in range(part, tiles, tl.num_programs(0)):
         m, n, i, j = _pixel(tile, BM, HO)
-        d = tl.trans(tl.load(dy + (m * CO)[:, None] + co[None, :]))
-        u, v = i * ST + row - 1, j * ST
+        here = _here(m, total, WHOLE)
+        d = tl.trans(tl.load(dy + (m * CO)[:, None] + co[None, :], here[:, None], 0.0))
+        u, v = i * ST, j * ST
+        if TAPS == 9:
+            u = u + row - 1
         at = x + (((n * H + u) * H + v) * CI)[:, None] + ci[None, :]
-        inside = (u >= 0) & (u < H)
-        left = tl.dot(d, tl.load(at - CI, (inside & (v > 0))[:, None], 0.0), left, input_precision="ieee")
+        inside = here & (u >= 0) & (u < H)
         middle = tl.dot(d, tl.load(at, inside[:, None], 0.0), middle, input_precision="ieee")
-        right = tl.dot(d, tl.load(at + CI, (inside & (v + 1 < H))[:, None], 0.0), right, input_precision="ieee")
-    to = parts + part * (9 * CI * CO) + (co * (9 * CI))[:, None] + (row * 3 * CI + ci)[None, :]
-    tl.store(to, left)
-    tl.store(to + CI, middle)
-    tl.store(to + 2 * CI, right)
+        if TAPS == 9:
+            left = tl.dot(d, tl.load(at - CI, (inside & (v > 0))[:, None], 0.0), left, input_precision="ieee")
+            right = tl.dot(d, tl.load(at + CI, (inside & (v + 1 < H))[:, None], 0.0), right, input_precision="ieee")
+    to = parts + part * (TAPS * CI * CO) + (co * (TAPS * CI))[:, None] + ci[None, :]
+    if TAPS == 9:
+        to += row * 3 * CI
+        tl.store(to, left)
+        tl.store(to + CI, middle)
+        tl.store(to + 2 * CI, right)
+    else:
+        tl.store(to, middle)
 
 
 @triton.jit
 def weigh_stem(
-    x, dy, parts, tiles, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    K: tl.constexpr,
+    x, dy, parts, tiles, total, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
+    K: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """The same of the first layer, whole: (CO, 9, CI)."""
     part, k, co = tl.program_id(0), tl.arange(0, K), tl.arange(0, CO)
     acc = tl.zeros((CO, K), tl.float32)
     for tile in range(part, tiles, tl.num_programs(0)):
         m, n, i, j = _pixel(tile, BM, H)
-        d = tl.load(dy + (m * CO)[:, None] + co[None, :])
-        acc = tl.dot(
-            tl.trans(d), _patches(x, sn, sc, sh, sw, n, i, j, CI, K, H).to(d.dtype), acc, input_precision="ieee"
-        )
+        here = _here(m, total, WHOLE)
+        d = tl.load(dy + (m * CO)[:, None] + co[None, :], here[:, None], 0.0)
+        seen = _patches(x, sn, sc, sh, sw, n, i, j, here, CI, K, H).to(d.dtype)
+        acc = tl.dot(tl.trans(d), seen, acc, input_precision="ieee")
     to = parts + part * (9 * CI * CO) + (co * (9 * CI))[:, None] + k[None, :]
     tl.store(to, acc, (k < 9 * CI)[None, :])
 

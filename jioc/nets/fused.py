@@ -165,7 +165,7 @@ def run(net: ResNet, x: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 
 def _frozen(net: ResNet, found: list[Layer], x: Tensor, dtype: torch.dtype) -> Tensor:
-    weights, n = _packed_once(net, found, dtype), len(x)
+    (weights, _), n = _packed(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
         out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k.side_out, k.inside, k.outside)
@@ -291,7 +291,6 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
 
 _pack_tables: WeakKeyDictionary[ResNet, tuple[list[int], Tensor]] = WeakKeyDictionary()
 _sum_tables: dict[Any, Tensor] = {}
-_frozen_weights: WeakKeyDictionary[ResNet, tuple[Any, list[Tensor]]] = WeakKeyDictionary()
 
 
 def _packed(net: ResNet, found: list[Layer], dtype: torch.dtype) -> tuple[dict[Layer, Tensor], dict[Layer, Tensor]]:
@@ -307,17 +306,6 @@ def _packed(net: ResNet, found: list[Layer], dtype: torch.dtype) -> tuple[dict[L
     kernels.pack[(len(table),)](table, both[0], both[1], BLOCK=PACKED, TYPE=kind)
     forward, backward = (dict(zip(rest, half.split(sizes), strict=True)) for half in both)
     return forward | {stem: weight}, backward
-
-
-def _packed_once(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer, Tensor]:
-    """The weights of a network that does not learn, packed again only when they have changed."""
-    stamp = (dtype, *((k.conv.weight.data_ptr(), k.conv.weight._version) for k in found))
-    kept = _frozen_weights.get(net)
-    if kept is None or kept[0] != stamp:
-        weights, _ = _packed(net, found, dtype)
-        kept = stamp, [weights[k] for k in found]
-        _frozen_weights[net] = kept
-    return dict(zip(found, kept[1], strict=True))
 
 
 def _pack_table(net: ResNet, rest: list[Layer]) -> Tensor:

@@ -27,9 +27,9 @@ TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
 BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
-WEIGHED = {16: (128, 2), 32: (128, 2)}  # pixels and warps for the weights' gradients; otherwise 64 and 4
-PARTS = {16: 128, 32: 64}  # of a weights' gradient; otherwise as many as fill the card
-PACKED, ADDED, AT_ONCE = 1024, 128, 16
+WEIGHED = {16: (64, 2), 32: (64, 2)}  # pixels and warps for the weights' gradients; otherwise 64 and 4
+PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as fill the card
+ROUNDED, ADDED, AT_ONCE = 1024, 128, 16
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
     kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
 ))  # fmt: skip
@@ -51,9 +51,9 @@ class Layer:
         self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
+        self.each = min(self.taps, 9 if self.channels in PARTS else 3)  # taps whose gradient a program computes
         blocks = -(-self.inside // 64) * -(-self.outside // 64)
-        rows = 3 if self.taps == 9 else 1
-        self.parts = PARTS.get(self.channels, max(1, 3 * 64 // (rows * blocks)))
+        self.parts = PARTS.get(self.channels, max(1, FILLED * self.each // (self.taps * blocks)))
 
     def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
@@ -165,7 +165,7 @@ def run(net: ResNet, x: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 
 
 def _frozen(net: ResNet, found: list[Layer], x: Tensor, dtype: torch.dtype) -> Tensor:
-    (weights, _), n = _packed(net, found, dtype), len(x)
+    weights, n = _rounded(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
         out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k.side_out, k.inside, k.outside)
@@ -190,7 +190,7 @@ class _Trained(torch.autograd.Function):
         ctx: Any, x: Tensor, net: ResNet, found: list[Layer], dtype: torch.dtype, *parameters: Tensor
     ) -> Tensor:
         n = len(x)
-        weights, ctx.flipped = _packed(net, found, dtype)
+        ctx.weights = weights = _rounded(net, found, dtype)
         every = torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
         ctx.sums = sums = dict(zip(found, every.split([4 * k.outside for k in found]), strict=True))
         ctx.x, ctx.found, ctx.ys, ctx.outs, ctx.read = x, found, {}, {}, {}
@@ -256,8 +256,8 @@ class _Trained(torch.autograd.Function):
             other = below.projection or below
             work = _convolving(n, k.side, k.outside, k.inside)
             kernels.back[work.grid](
-                dys[k], ctx.flipped[k], ys[below], outs[below], gs[below], sums[below], ys[other], sums[other],
-                dys[across] if across else gs[end], ctx.flipped[across or k], float(below.pixels(n)),
+                dys[k], ctx.weights[k], ys[below], outs[below], gs[below], sums[below], ys[other], sums[other],
+                dys[across] if across else gs[end], ctx.weights[across or k], float(below.pixels(n)),
                 **work.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
                 KIND=NONE if k.ends_block else end.short, PROJECTS=below.projection is not None,
             )  # fmt: skip
@@ -276,48 +276,46 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     pixels, warps = WEIGHED.get(k.channels, (64, 4))
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
-    words = {"BM": pixels, "num_warps": warps, "WHOLE": total % pixels == 0}
+    words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}
     if k.is_stem:
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
         kernels.weigh_stem[(k.parts,)](x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
     del sizes["K"]
     out, into = min(64, k.outside), min(64, k.inside)
-    grid = (k.parts, 3 if k.taps == 9 else 1, k.outside // out * (k.inside // into))
-    kernels.weigh[grid](x, dy, parts, tiles, total, BO=out, BI=into, **words, **sizes)
+    grid = (k.parts, k.taps // k.each, k.outside // out * (k.inside // into))
+    kernels.weigh[grid](x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
 
 
 # --- weights of all layers at once --------------------------------------------------------------------
 
-_pack_tables: WeakKeyDictionary[ResNet, tuple[list[int], Tensor]] = WeakKeyDictionary()
+_round_tables: WeakKeyDictionary[ResNet, tuple[list[int], Tensor]] = WeakKeyDictionary()
 _sum_tables: dict[Any, Tensor] = {}
 
 
-def _packed(net: ResNet, found: list[Layer], dtype: torch.dtype) -> tuple[dict[Layer, Tensor], dict[Layer, Tensor]]:
-    """The weights of each layer, rounded: (taps, ci, co), and for the way back (taps from the last, co, ci).
-
-    The first layer's stay as they are: it reads images, which have too few channels to be packed.
-    """
+def _rounded(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer, Tensor]:
+    """The weights of each layer in `dtype`; the first layer's as they are, since it reads images."""
     stem, *rest = found
-    sizes = [k.weights for k in rest]
-    table, weight = _pack_table(net, rest), stem.conv.weight
-    both = torch.empty((2, sum(sizes)), dtype=dtype, device=weight.device)
+    table, weight = _round_table(net, rest), stem.conv.weight
+    every = torch.empty(sum(k.weights for k in rest), dtype=dtype, device=weight.device)
     kind = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16}[weight.dtype]
-    kernels.pack[(len(table),)](table, both[0], both[1], BLOCK=PACKED, TYPE=kind)
-    forward, backward = (dict(zip(rest, half.split(sizes), strict=True)) for half in both)
-    return forward | {stem: weight}, backward
+    kernels.round_all[(len(table),)](table, every, BLOCK=ROUNDED, TYPE=kind)
+    return {stem: weight, **dict(zip(rest, every.split([k.weights for k in rest]), strict=True))}
 
 
-def _pack_table(net: ResNet, rest: list[Layer]) -> Tensor:
+def _round_table(net: ResNet, rest: list[Layer]) -> Tensor:
     addresses = [k.conv.weight.data_ptr() for k in rest]
-    kept = _pack_tables.get(net)
+    kept = _round_tables.get(net)
     if kept is None or kept[0] != addresses:
-        rows, at = [], 0
+        rows, to = [], 0
         for k, address in zip(rest, addresses, strict=True):
-            rows += [[address, first, at, k.taps, k.inside, k.outside] for first in range(0, k.weights, PACKED)]
-            at += k.weights
+            size = k.conv.weight.element_size()
+            rows += [
+                [address + e * size, to + e, min(ROUNDED, k.weights - e)] for e in range(0, k.weights, ROUNDED)
+            ]
+            to += k.weights
         kept = addresses, torch.tensor(rows).to(rest[0].conv.weight.device)
-        _pack_tables[net] = kept
+        _round_tables[net] = kept
     return kept[1]
 
 

@@ -6,6 +6,9 @@ the pixels written, which WHOLE tiles divide. Sums over a batch are whole number
 does not matter. A layer's `sums` hold, a row of its channels each:
 
     0  sum of y     1  sum of y²     2  sum of g     3  sum of g times the normalised y         g = dL/dz
+
+What the nine taps of a convolution read is nine times the same: loads marked `max_contiguous(…, (1, 4))` are of 8 bytes,
+which go through the L1 cache; those of 16 go past it, to the L2, whose traffic is what bounds these kernels.
 """
 
 import triton
@@ -58,31 +61,49 @@ def _add(sums, c, values, UNIT: tl.constexpr):
 @triton.jit
 def _convolved(
     x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
-    H: tl.constexpr, ST: tl.constexpr, UP: tl.constexpr, TAPS: tl.constexpr,
+    H: tl.constexpr, ST: tl.constexpr, UP: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
 ):  # fmt: skip
-    """The convolution of x with packed weights (TAPS, CI, CO), at some pixels and channels: (BM, BN).
+    """The convolution of x with weights (CO, TAPS, CI), at some pixels and channels: (BM, BN).
 
+    BACK: with the weights (CI, TAPS, CO) of a layer from CO to CI channels, turned about: the gradient of what it read.
     UP: x is read as if a row and a column of zeros stood between any two of its own, H being its side then.
     """
     ci = tl.arange(0, BK)
     SIDE: tl.constexpr = H // UP
-    BLOCKS: tl.constexpr = CI // BK
-    weights = w + ci[:, None] * CO + co[None, :]
+    if BACK:
+        weights = w + (ci * (TAPS * CO))[:, None] + co[None, :]
+    else:
+        weights = w + (co * (TAPS * CI))[:, None] + ci[None, :]
+    centre = (((n * SIDE + i * ST) * SIDE + j * ST) * CI)[:, None] + ci[None, :]
+    seen = _seen(i * ST, j * ST, here, H, TAPS)
     acc = tl.zeros((BM, BN), tl.float32)
-    for step in range(TAPS * BLOCKS):
-        tap, first = step // BLOCKS, (step % BLOCKS) * BK
-        if TAPS == 9:
-            u, v = i * ST + (tap // 3 - 1), j * ST + (tap % 3 - 1)
+    for step in range(TAPS * (CI // BK)):
+        tap, first = step % TAPS, (step // TAPS) * BK
+        inside = (seen >> tap) & 1 == 1
+        down, right = (tap // 3 - 1, tap % 3 - 1) if TAPS == 9 else (0, 0)
+        if UP == 1:
+            at = centre + ((down * SIDE + right) * CI + first)
         else:
-            u, v = i * ST, j * ST
-        inside = here & (u >= 0) & (u < H) & (v >= 0) & (v < H)
-        if UP == 2:
+            u, v = i + down, j + right
             inside = inside & (u % 2 == 0) & (v % 2 == 0)
-            u, v = u // 2, v // 2
-        a = tl.load(x + (((n * SIDE + u) * SIDE + v) * CI + first)[:, None] + ci[None, :], inside[:, None], 0.0)
-        k = tl.load(weights + (tap * CI + first) * CO)
+            at = (((n * SIDE + u // 2) * SIDE + v // 2) * CI + first)[:, None] + ci[None, :]
+        a = tl.load(x + tl.max_contiguous(at, (1, 4)), inside[:, None], 0.0)
+        if BACK:
+            k = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
+        else:
+            k = tl.trans(tl.load(weights + (tap * CI + first)))
         acc = tl.dot(a, k, acc, input_precision="ieee")
     return acc
+
+
+@triton.jit
+def _seen(i, j, here, H: tl.constexpr, TAPS: tl.constexpr):
+    """Which taps at a pixel see the map, a bit each."""
+    if TAPS == 1:
+        return here.to(tl.int32)
+    rows = tl.where(i > 0, 0b111, 0) | 0b111000 | tl.where(i + 1 < H, 0b111000000, 0)
+    columns = tl.where(j > 0, 0b001001001, 0) | 0b010010010 | tl.where(j + 1 < H, 0b100100100, 0)
+    return tl.where(here, rows & columns, 0)
 
 
 @triton.jit
@@ -116,21 +137,14 @@ def _short(x, n, i, j, here, c, C: tl.constexpr, H: tl.constexpr, KIND: tl.const
 
 
 @triton.jit
-def pack(table, packed, flipped, BLOCK: tl.constexpr, TYPE: tl.constexpr):
-    """Weights (co, taps, ci) of any number of layers as (taps, ci, co), and as (taps from the last, co, ci), rounded.
+def round_all(table, rounded, BLOCK: tl.constexpr, TYPE: tl.constexpr):
+    """The weights of any number of layers in the type of the activations.
 
-    `table`: a row for each program: the weights' address, its first element, where the layer's begin, taps, ci, co.
+    `table`: a row for each program: the address of its first weight, where it goes, and how many follow.
     """
-    row = table + tl.program_id(0) * 6
-    w = tl.load(row).to(tl.pointer_type(TYPE))
-    first, at, taps = tl.load(row + 1).to(tl.int32), tl.load(row + 2), tl.load(row + 3).to(tl.int32)
-    ci, co = tl.load(row + 4).to(tl.int32), tl.load(row + 5).to(tl.int32)
-    e = first + tl.arange(0, BLOCK)
-    here = e < taps * ci * co
-    value = tl.load(w + e, here, 0.0).to(packed.dtype.element_ty)
-    c, tap, o = e % ci, (e // ci) % taps, e // (taps * ci)
-    tl.store(packed + at + (tap * ci + c) * co + o, value, here)
-    tl.store(flipped + at + ((taps - 1 - tap) * co + o) * ci + c, value, here)
+    row, e = table + tl.program_id(0) * 3, tl.arange(0, BLOCK)
+    w, to, here = tl.load(row).to(tl.pointer_type(TYPE)), tl.load(row + 1), e < tl.load(row + 2)
+    tl.store(rounded + to + e, tl.load(w + e, here, 0.0).to(rounded.dtype.element_ty), here)
 
 
 @triton.jit
@@ -147,7 +161,7 @@ def conv(
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS, False)
     acc = acc.to(TYPE)
     tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
     seen = acc.to(tl.float32)
@@ -202,7 +216,7 @@ def frozen(
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS, False)
     s = tl.load(gamma + co) * tl.rsqrt(tl.load(running_var + co) + 1e-5)
     z = acc * s[None, :] + (tl.load(beta + co) - s * tl.load(running_mean + co))[None, :]
     if KIND != NONE:
@@ -280,7 +294,7 @@ def back(
     co = tl.program_id(1) * BN + tl.arange(0, BN)
     m, n, i, j = _pixel(tl.program_id(0), BM, H)
     here = _here(m, total, WHOLE)
-    acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 9)
+    acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 9, True)
     if KIND == SAME:
         acc += tl.load(short + (m * CO)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
     if KIND == STRIDED:
@@ -288,43 +302,37 @@ def back(
         even = here & (i % 2 == 0) & (j % 2 == 0)
         acc += tl.load(short + half, even[:, None], 0.0).to(tl.float32)
     if KIND == PROJECTED:
-        acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 1)
+        acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 1, True)
     _close(acc, m, co, here, y, out, g, sums, x_y, x_sums, count, CO, PROJECTS)
 
 
 @triton.jit
 def weigh(
     x, dy, parts, tiles, total, BM: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, WHOLE: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, EACH: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """A part of the weights' gradient: a row of the kernel, over every so many tiles of pixels: (BO, 3 or 1, BI)."""
-    part, row, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
+    """A part of the weights' gradient: EACH of the taps, over every so many tiles of pixels: (BO, EACH, BI)."""
+    part, group, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     co = (block // (CI // BI)) * BO + tl.arange(0, BO)
     ci = (block % (CI // BI)) * BI + tl.arange(0, BI)
-    left = tl.zeros((BO, BI), tl.float32)
-    middle = tl.zeros((BO, BI), tl.float32)
-    right = tl.zeros((BO, BI), tl.float32)
+    accs = (tl.zeros((BO, BI), tl.float32),) * EACH
     for tile in range(part, tiles, tl.num_programs(0)):
         m, n, i, j = _pixel(tile, BM, HO)
         here = _here(m, total, WHOLE)
         d = tl.trans(tl.load(dy + (m * CO)[:, None] + co[None, :], here[:, None], 0.0))
-        u, v = i * ST, j * ST
-        if TAPS == 9:
-            u = u + row - 1
-        at = x + (((n * H + u) * H + v) * CI)[:, None] + ci[None, :]
-        inside = here & (u >= 0) & (u < H)
-        middle = tl.dot(d, tl.load(at, inside[:, None], 0.0), middle, input_precision="ieee")
-        if TAPS == 9:
-            left = tl.dot(d, tl.load(at - CI, (inside & (v > 0))[:, None], 0.0), left, input_precision="ieee")
-            right = tl.dot(d, tl.load(at + CI, (inside & (v + 1 < H))[:, None], 0.0), right, input_precision="ieee")
+        centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
+        seen = _seen(i * ST, j * ST, here, H, TAPS)
+        added = ()
+        for k in tl.static_range(EACH):
+            tap = group * EACH + k
+            at = centre + (((tap // 3 - 1) * H + tap % 3 - 1) * CI if TAPS == 9 else 0)
+            a = tl.load(x + tl.max_contiguous(at, (1, 4)), ((seen >> tap) & 1 == 1)[:, None], 0.0)
+            added = added + (tl.dot(d, a, accs[k], input_precision="ieee"),)
+        accs = added
     to = parts + part * (TAPS * CI * CO) + (co * (TAPS * CI))[:, None] + ci[None, :]
-    if TAPS == 9:
-        to += row * 3 * CI
-        tl.store(to, left)
-        tl.store(to + CI, middle)
-        tl.store(to + 2 * CI, right)
-    else:
-        tl.store(to, middle)
+    for k in tl.static_range(EACH):
+        tl.store(to + (group * EACH + k) * CI, accs[k])
 
 
 @triton.jit

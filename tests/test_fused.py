@@ -23,10 +23,10 @@ from jioc.resolve import resolve
 from jioc.runner import Run
 
 
-def made(shape: Shape, device: str) -> ResNet:
+def made(shape: Shape, device: str, cosine: bool = False) -> ResNet:
     """A network whose batch norms are not the identity."""
     g = torch.Generator().manual_seed(0)
-    net = ResNet(shape, "cifar", 3)
+    net = ResNet(shape, "cifar", 3, cosine)
     initialise(net, g)
     with torch.no_grad():
         for module in net.modules():
@@ -44,7 +44,7 @@ NARROW = Shape((16, 32, 64), 1, "A", "cifar", "")
 WIDE = Shape((64, 128), 1, "B", "cifar", "")  # channels in blocks, a shortcut with weights
 
 
-def interpreted(shape: Shape, side: int) -> None:
+def interpreted(shape: Shape, side: int, cosine: bool = False) -> None:
     """In float32 against float64: outputs, every gradient, running statistics, and the frozen network."""
     import triton.runtime.interpreter as interpreter
 
@@ -57,14 +57,22 @@ def interpreted(shape: Shape, side: int) -> None:
     interpreter._patch_lang_tensor = patched
     from jioc.nets import fused
 
-    net = made(shape, "cpu")
-    twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=torch.Generator().manual_seed(1))
+    net = made(shape, "cpu", cosine)
+    g = torch.Generator().manual_seed(1)
+    twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=g)
     assert fused.fits(net, x)
-    features, expected = fused.run(net, x, torch.float32), twin(x.double())[0]
-    assert apart(features, expected) < 1e-6
-    k = torch.randn(expected.shape, generator=torch.Generator().manual_seed(2))
-    (features * k).sum().backward()
-    (expected * k).sum().backward()
+
+    def compare() -> torch.Tensor:
+        """The outputs agree; a random product of each with each."""
+        (features, maps), (wanted, kept) = fused.run(net, x, cosine, torch.float32), twin(x.double(), cosine)
+        total = torch.zeros(2, dtype=torch.float64)
+        for out, expected in zip([features, *maps], [wanted, *kept], strict=True):
+            assert apart(out, expected) < 1e-6
+            k = torch.randn(out.shape, generator=g)
+            total = total + torch.stack([(out * k).sum().double(), (expected * k).sum()])
+        return total
+
+    compare().sum().backward()
     for (name, p), q in zip(net.named_parameters(), twin.parameters(), strict=True):
         assert p.grad is not None and q.grad is not None
         assert apart(p.grad, q.grad) < 1e-5, name
@@ -74,11 +82,11 @@ def interpreted(shape: Shape, side: int) -> None:
     net.eval()
     twin.eval()
     with torch.no_grad():
-        assert apart(fused.run(net, x, torch.float32), twin(x.double())[0]) < 1e-6
+        compare()
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize("case", ["NARROW, 32", "WIDE, 16", "WIDE, 10"])  # the last has tiles that are not whole
+@pytest.mark.parametrize("case", ["NARROW, 32", "NARROW, 16, True", "WIDE, 16", "WIDE, 10"])  # 10: no whole tiles
 def test_the_kernels_compute_the_network(case: str) -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
     words = [sys.executable, "-c", f"from test_fused import *; interpreted({case})"]
@@ -103,7 +111,7 @@ def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: s
     with compiling(128), torch.autocast("cuda", torch.bfloat16):
         assert fused_kernels(net, x)
         seen = cast(x)[0].float()
-    features, expected = fused.run(net, x), exact(x.double())[0]
+    features, expected = fused.run(net, x)[0], exact(x.double())[0]
     assert apart(features, expected) < 1.5 * apart(seen, expected)
     for out in (features, seen, expected):
         (out * k).sum().backward()
@@ -112,7 +120,7 @@ def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: s
     assert sum(wrong) < 1.2 * sum(usual)
     first = [p.grad.clone() for p in net.parameters() if p.grad is not None]
     net.zero_grad()
-    (fused.run(net, x) * k).sum().backward()
+    (fused.run(net, x)[0] * k).sum().backward()
     assert all(p.grad is not None and p.grad.equal(g) for p, g in zip(net.parameters(), first, strict=True))
 
 

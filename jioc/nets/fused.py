@@ -10,6 +10,7 @@ or whole numbers, so that a step gives the same bits each time.
 """
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from ..streams import Beside
 from . import kernels
+from .ahead import compile_ahead, launch
 from .resnet import BatchNorm, Block, ResNet
 
 BATCH = 128  # for which tiles are chosen; any other size works
@@ -45,6 +47,7 @@ class Layer:
     short: int = NONE
     ends_block: bool = True
     is_stem: bool = False
+    relu: bool = True
     projection: "Layer | None" = None  # the shortcut's own layer, of a layer that ends a block
 
     def __post_init__(self) -> None:
@@ -118,8 +121,8 @@ def layers(net: ResNet, side: int) -> list[Layer]:
             if isinstance(block.down, nn.Sequential):
                 conv, bn = block.down
                 assert isinstance(conv, nn.Conv2d) and isinstance(bn, BatchNorm)
-                projection, short = Layer(conv, bn, side, ends_block=False), PROJECTED
-            last = Layer(block.conv2, block.bn2, first.side_out, short, projection=projection)
+                projection, short = Layer(conv, bn, side, ends_block=False, relu=False), PROJECTED
+            last = Layer(block.conv2, block.bn2, first.side_out, short, relu=block.last_relu, projection=projection)
             found += [first, *([projection] if projection else []), last]
     return found
 
@@ -131,7 +134,7 @@ def fits(net: ResNet, x: Tensor) -> bool:
     side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks)
     if net.pool or net.conv.kernel_size != (3, 3) or x.shape[1] > 3 or x.shape[-2] != side or side % 2**halvings:
         return False
-    if any(width < 16 or width & (width - 1) for width in widths) or not all(block.last_relu for block in blocks):
+    if any(width < 16 or width & (width - 1) for width in widths) or not all(b.last_relu for b in blocks[:-1]):
         return False
     if any(block.down is None and block.added not in (0, block.conv1.in_channels) for block in blocks):
         return False
@@ -155,68 +158,95 @@ def _is_channels_last(weight: Tensor) -> bool:
     )
 
 
-def run(net: ResNet, x: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-    """The features that `net` gives of x: (n, d) in float32; activations are kept in `dtype`."""
+def run(
+    net: ResNet, x: Tensor, keep_maps: bool = False, dtype: torch.dtype = torch.bfloat16
+) -> tuple[Tensor, list[Tensor]]:
+    """What `net` gives of x: features (n, d) in float32, and the stages' outputs in `dtype`, as activations are."""
     found = layers(net, x.shape[-1])
-    if not net.training:
-        return _frozen(net, found, x, dtype)
-    parameters = [p for k in found for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
-    return _Trained.apply(x, net, found, dtype, *parameters)
+    kept = _stage_ends(net, found) if keep_maps else []
+    if x.is_cuda:
+        _compile_ahead(net, found, kept, x, dtype)
+    if net.training:
+        parameters = [p for k in found for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
+        features, *maps = _Trained.apply(x, net, found, kept, dtype, *parameters)
+    else:
+        features, *maps = _frozen(net, found, kept, x, dtype)
+    return features, maps
 
 
-def _frozen(net: ResNet, found: list[Layer], x: Tensor, dtype: torch.dtype) -> Tensor:
+def _compile_ahead(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> None:
+    def work() -> None:
+        if not net.training:
+            _frozen(net, found, kept, x, dtype)
+            return
+        ctx = SimpleNamespace()
+        _Trained.backward(ctx, *_Trained.forward(ctx, x, net, found, kept, dtype))
+
+    sizes = tuple((k.side, k.inside, k.outside, k.taps, k.short, k.relu) for k in found)
+    compile_ahead((x.device, x.shape, x.stride(), dtype, net.training, bool(kept), sizes), work)
+
+
+def _stage_ends(net: ResNet, found: list[Layer]) -> list[Layer]:
+    last = [stage[-1].conv2 for stage in net.stages]  # type: ignore[index]
+    return [k for k in found if any(k.conv is conv for conv in last)]
+
+
+def _frozen(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> list[Tensor]:
     weights, n = _rounded(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
         out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k.side_out, k.inside, k.outside)
-        kernels.frozen[work.grid](
+        launch(kernels.frozen, work.grid,
             here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
-            **work.words, **k.sizes(), KIND=SAME if k.short == PROJECTED else k.short, RELU=k.taps == 9,
+            **work.words, **k.sizes(), KIND=SAME if k.short == PROJECTED else k.short, RELU=k.relu,
         )  # fmt: skip
         return out
 
-    here = short = x
+    here, maps = x, []
+    short = x
     for k in found:
         if k.taps == 9:
             here = layer(k, here, layer(k.projection, short, short) if k.projection else short)
             if k.ends_block:
                 short = here
-    return here.mean((1, 2), dtype=torch.float32)
+            if k in kept:
+                maps.append(here.permute(0, 3, 1, 2))
+    return [here.mean((1, 2), dtype=torch.float32), *maps]
 
 
 class _Trained(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, net: ResNet, found: list[Layer], dtype: torch.dtype, *parameters: Tensor
-    ) -> Tensor:
+        ctx: Any, x: Tensor, net: ResNet, found: list[Layer], kept: list[Layer], dtype: torch.dtype, *parameters: Tensor
+    ) -> tuple[Tensor, ...]:
         n = len(x)
         ctx.weights = weights = _rounded(net, found, dtype)
         every = torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
         ctx.sums = sums = dict(zip(found, every.split([4 * k.outside for k in found]), strict=True))
-        ctx.x, ctx.found, ctx.ys, ctx.outs, ctx.read = x, found, {}, {}, {}
+        ctx.x, ctx.found, ctx.kept, ctx.ys, ctx.outs, ctx.read = x, found, kept, {}, {}, {}
         here = short = x
         for k in found:
             ctx.read[k] = short if k.taps == 1 else here
             ctx.ys[k] = y = k.made(n, x, dtype)
             work = _convolving(n, k.side_out, k.inside, k.outside)
-            kernels.conv[work.grid](ctx.read[k], weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes())
+            launch(kernels.conv, work.grid, ctx.read[k], weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes())
             if k.taps == 1:
                 continue  # its batch norm is part of the block's end
             bn, other, work = k.bn, k.projection or k, _between(k, n)
             ctx.outs[k] = out = k.made(n, x, dtype)
-            kernels.join[work.grid](
+            launch(kernels.join, work.grid,
                 y, sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
                 ctx.ys[other] if k.projection else short, sums[other], other.bn.weight, other.bn.bias,
                 other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
-                **work.words, H=k.side_out, KIND=k.short,
+                **work.words, H=k.side_out, KIND=k.short, RELU=k.relu,
             )  # fmt: skip
             here = out
             if k.ends_block:
                 short = out
-        return here.mean((1, 2), dtype=torch.float32)
+        return here.mean((1, 2), dtype=torch.float32), *(ctx.outs[k].permute(0, 3, 1, 2) for k in kept)
 
     @staticmethod
-    def backward(ctx: Any, dfeatures: Tensor) -> tuple[Any, ...]:
+    def backward(ctx: Any, dfeatures: Tensor, *dmaps: Tensor) -> tuple[Any, ...]:
         found, ys, outs, sums, x, n = ctx.found, ctx.ys, ctx.outs, ctx.sums, ctx.x, len(ctx.x)
         grads = torch.empty(sum(k.weights + 2 * k.outside for k in found), device=x.device)
         parts = torch.empty(sum(k.weights * k.parts for k in found), device=x.device)
@@ -226,13 +256,24 @@ class _Trained(torch.autograd.Function):
             for k, of_layer in zip(found, grads.split([k.weights + 2 * k.outside for k in found]), strict=True)
         }
         gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
+        more = dict(zip(ctx.kept, (dmap.permute(0, 2, 3, 1).contiguous() for dmap in dmaps), strict=True))
         beside = Beside(x.device)
 
         def through(k: Layer, g: Tensor) -> None:
             """Back through the batch norm of a layer, and to its weights."""
             work, (_, scale, shift) = _between(k, n), own[k]
-            kernels.through[work.grid](
-                g, ys[k], sums[k], k.bn.weight, dys[k], scale, shift, float(k.pixels(n)), **work.words
+            launch(
+                kernels.through,
+                work.grid,
+                g,
+                ys[k],
+                sums[k],
+                k.bn.weight,
+                dys[k],
+                scale,
+                shift,
+                float(k.pixels(n)),
+                **work.words,
             )
             with beside:
                 _weigh(k, ctx.read[k], dys[k], part[k])
@@ -240,9 +281,10 @@ class _Trained(torch.autograd.Function):
         main = [k for k in found if k.taps == 9]
         last = main[-1]
         other, work = last.projection or last, _between(last, n)
-        kernels.top[work.grid](
-            dfeatures.contiguous(), ys[last], outs[last], gs[last], sums[last], ys[other], sums[other],
-            float(last.pixels(n)), **work.words, H=last.side_out, PROJECTS=last.projection is not None,
+        launch(kernels.top, work.grid,
+            dfeatures.contiguous(), ys[last], outs[last], gs[last], more.get(last, gs[last]), sums[last], ys[other],
+            sums[other], float(last.pixels(n)), **work.words, H=last.side_out, MORE=last in more,
+            PROJECTS=last.projection is not None, RELU=last.relu,
         )  # fmt: skip
         for i, k in reversed([*enumerate(main)]):
             if k.projection:
@@ -255,21 +297,22 @@ class _Trained(torch.autograd.Function):
             across = end.projection
             other = below.projection or below
             work = _convolving(n, k.side, k.outside, k.inside)
-            kernels.back[work.grid](
-                dys[k], ctx.weights[k], ys[below], outs[below], gs[below], sums[below], ys[other], sums[other],
+            launch(kernels.back, work.grid,
+                dys[k], ctx.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]), sums[below],
+                ys[other], sums[other],
                 dys[across] if across else gs[end], ctx.weights[across or k], float(below.pixels(n)),
                 **work.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
-                KIND=NONE if k.ends_block else end.short, PROJECTS=below.projection is not None,
+                KIND=NONE if k.ends_block else end.short, MORE=below in more, PROJECTS=below.projection is not None,
             )  # fmt: skip
         beside.join()
         table = _sum_table(found, x.device)
-        kernels.add_up[(len(table),)](parts, grads, table, BLOCK=ADDED, P=AT_ONCE)
+        launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=ADDED, P=AT_ONCE)
         wanted: list[Tensor] = []
         for k in found:
             w, scale, shift = own[k]
             height, width = k.conv.kernel_size
             wanted += [w.view(k.outside, height, width, k.inside).permute(0, 3, 1, 2), scale, shift]
-        return None, None, None, None, *wanted
+        return None, None, None, None, None, *wanted
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
@@ -279,12 +322,12 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}
     if k.is_stem:
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
-        kernels.weigh_stem[(k.parts,)](x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
+        launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
     del sizes["K"]
     out, into = min(64, k.outside), min(64, k.inside)
     grid = (k.parts, k.taps // k.each, k.outside // out * (k.inside // into))
-    kernels.weigh[grid](x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
+    launch(kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
 
 
 # --- weights of all layers at once --------------------------------------------------------------------
@@ -299,7 +342,7 @@ def _rounded(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer,
     table, weight = _round_table(net, rest), stem.conv.weight
     every = torch.empty(sum(k.weights for k in rest), dtype=dtype, device=weight.device)
     kind = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16}[weight.dtype]
-    kernels.round_all[(len(table),)](table, every, BLOCK=ROUNDED, TYPE=kind)
+    launch(kernels.round_all, (len(table),), table, every, BLOCK=ROUNDED, TYPE=kind)
     return {stem: weight, **dict(zip(rest, every.split([k.weights for k in rest]), strict=True))}
 
 
@@ -310,9 +353,7 @@ def _round_table(net: ResNet, rest: list[Layer]) -> Tensor:
         rows, to = [], 0
         for k, address in zip(rest, addresses, strict=True):
             size = k.conv.weight.element_size()
-            rows += [
-                [address + e * size, to + e, min(ROUNDED, k.weights - e)] for e in range(0, k.weights, ROUNDED)
-            ]
+            rows += [[address + e * size, to + e, min(ROUNDED, k.weights - e)] for e in range(0, k.weights, ROUNDED)]
             to += k.weights
         kept = addresses, torch.tensor(rows).to(rest[0].conv.weight.device)
         _round_tables[net] = kept

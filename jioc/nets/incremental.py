@@ -41,10 +41,10 @@ class Net(nn.Module):
 
 def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
-    if not keep_maps and isinstance(backbone, ResNet) and fused_kernels(backbone, x):
+    if isinstance(backbone, ResNet) and fused_kernels(backbone, x):
         from . import fused
 
-        return fused.run(backbone, x), []
+        return fused.run(backbone, x, keep_maps)
     return maybe_compiled(_forward, x.shape[0])(backbone, x, keep_maps)
 
 
@@ -54,7 +54,7 @@ def fused_kernels(backbone: ResNet, x: Tensor) -> bool:
         return False
     try:
         from . import fused
-    except ImportError:  # torch comes without Triton on some systems
+    except ImportError:  # torch comes without Triton on some systems, or with an old one
         return False
     return fused.fits(backbone, x)
 

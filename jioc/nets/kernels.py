@@ -7,8 +7,8 @@ does not matter. A layer's `sums` hold, a row of its channels each:
 
     0  sum of y     1  sum of y²     2  sum of g     3  sum of g times the normalised y         g = dL/dz
 
-What the nine taps of a convolution read is nine times the same: loads marked `max_contiguous(…, (1, 4))` are of 8 bytes,
-which go through the L1 cache; those of 16 go past it, to the L2, whose traffic is what bounds these kernels.
+The nine taps of a convolution read nine times the same: loads marked `max_contiguous(…, (1, 4))` are of 8 bytes, which
+go through the L1 cache; those of 16 go past it, to the L2, whose traffic is what bounds these kernels.
 """
 
 import triton
@@ -70,10 +70,7 @@ def _convolved(
     """
     ci = tl.arange(0, BK)
     SIDE: tl.constexpr = H // UP
-    if BACK:
-        weights = w + (ci * (TAPS * CO))[:, None] + co[None, :]
-    else:
-        weights = w + (co * (TAPS * CI))[:, None] + ci[None, :]
+    weights = w + ((ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :])
     centre = (((n * SIDE + i * ST) * SIDE + j * ST) * CI)[:, None] + ci[None, :]
     seen = _seen(i * ST, j * ST, here, H, TAPS)
     acc = tl.zeros((BM, BN), tl.float32)
@@ -185,7 +182,7 @@ def _normalised(y, sums, gamma, beta, running_mean, running_var, c, count, first
 def join(
     y, sums, gamma, beta, running_mean, running_var, x, x_sums, x_gamma, x_beta, x_running_mean, x_running_var, out,
     count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr,
-    WHOLE: tl.constexpr,
+    RELU: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """out = relu(z + shortcut), z the batch norm of y. PROJECTED: x is the y of the shortcut's own layer."""
     tile, c = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
@@ -199,7 +196,9 @@ def join(
         z += _normalised(d, x_sums, x_gamma, x_beta, x_running_mean, x_running_var, c, count, tile == 0, C)
     elif KIND != NONE:
         z += _short(x, n, i, j, here, c, C, H, KIND)
-    tl.store(out + at, tl.maximum(z, 0.0).to(out.dtype.element_ty), here[:, None])
+    if RELU:
+        z = tl.maximum(z, 0.0)
+    tl.store(out + at, z.to(out.dtype.element_ty), here[:, None])
 
 
 @triton.jit
@@ -228,11 +227,19 @@ def frozen(
 
 @triton.jit
 def _close(
-    acc, m, c, here, y, out, g, sums, x_y, x_sums, count, C: tl.constexpr, PROJECTS: tl.constexpr
+    acc, m, c, here, y, out, g, more, sums, x_y, x_sums, count, C: tl.constexpr, MORE: tl.constexpr,
+    PROJECTS: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
-    """From dL/dout to g, where out > 0, and its sums; PROJECTS: also those with the y of the shortcut's own layer."""
+    """From dL/dout to g, where out > 0, and its sums; PROJECTS: also those with the y of the shortcut's own layer.
+
+    MORE: `more` is another part of dL/dout, from a loss on the map itself.
+    """
     at = (m * C)[:, None] + c[None, :]
-    kept = tl.where(tl.load(out + at, here[:, None], 0.0) > 0, acc, 0.0).to(g.dtype.element_ty)
+    if MORE:
+        acc += tl.load(more + at, here[:, None], 0.0).to(tl.float32)
+    if RELU:
+        acc = tl.where(tl.load(out + at, here[:, None], 0.0) > 0, acc, 0.0)
+    kept = acc.to(g.dtype.element_ty)
     tl.store(g + at, kept, here[:, None])
     kept = kept.to(tl.float32)
     mean, var, r = _moments(sums, c, count, C)
@@ -248,14 +255,14 @@ def _close(
 
 @triton.jit
 def top(
-    dfeatures, y, out, g, sums, x_y, x_sums, count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr,
-    H: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+    dfeatures, y, out, g, more, sums, x_y, x_sums, count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr,
+    H: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From the gradient of the mean over pixels to g of the last layer, and its sums."""
     m, n, i, j = _pixel(tl.program_id(0), BM, H)
     here, c = _here(m, total, WHOLE), tl.program_id(1) * BN + tl.arange(0, BN)
     acc = tl.load(dfeatures + (n * C)[:, None] + c[None, :], here[:, None], 0.0) * (1.0 / (H * H))
-    _close(acc, m, c, here, y, out, g, sums, x_y, x_sums, count, C, PROJECTS)
+    _close(acc, m, c, here, y, out, g, more, sums, x_y, x_sums, count, C, MORE, PROJECTS, RELU)
 
 
 @triton.jit
@@ -282,9 +289,9 @@ def through(
 
 @triton.jit
 def back(
-    dy, w, y, out, g, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr, BN: tl.constexpr,
+    dy, w, y, out, g, more, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, KIND: tl.constexpr,
-    PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+    MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
@@ -303,7 +310,7 @@ def back(
         acc += tl.load(short + half, even[:, None], 0.0).to(tl.float32)
     if KIND == PROJECTED:
         acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 1, True)
-    _close(acc, m, co, here, y, out, g, sums, x_y, x_sums, count, CO, PROJECTS)
+    _close(acc, m, co, here, y, out, g, more, sums, x_y, x_sums, count, CO, MORE, PROJECTS, True)
 
 
 @triton.jit

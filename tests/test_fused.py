@@ -44,7 +44,7 @@ NARROW = Shape((16, 32, 64), 1, "A", "cifar", "")
 WIDE = Shape((64, 128), 1, "B", "cifar", "")  # channels in blocks, a shortcut with weights
 
 
-def interpreted(shape: Shape, side: int, cosine: bool = False) -> None:
+def interpreted(shape: Shape, side: int, cosine: bool = False, programs: int | None = None) -> None:
     """In float32 against float64: outputs, every gradient, running statistics, and the frozen network."""
     import triton.runtime.interpreter as interpreter
 
@@ -57,6 +57,7 @@ def interpreted(shape: Shape, side: int, cosine: bool = False) -> None:
     interpreter._patch_lang_tensor = patched
     from jioc.nets import fused
 
+    fused.FILLED = programs or fused.FILLED
     net = made(shape, "cpu", cosine)
     g = torch.Generator().manual_seed(1)
     twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=g)
@@ -86,7 +87,15 @@ def interpreted(shape: Shape, side: int, cosine: bool = False) -> None:
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize("case", ["NARROW, 32", "NARROW, 16, True", "WIDE, 16", "WIDE, 10"])  # 10: no whole tiles
+@pytest.mark.parametrize(
+    "case",
+    [
+        "NARROW, 32",
+        "NARROW, 16, cosine=True",
+        "WIDE, 16",
+        "WIDE, 10, programs=1",  # tiles that are not whole, gradients in one part
+    ],
+)
 def test_the_kernels_compute_the_network(case: str) -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
     words = [sys.executable, "-c", f"from test_fused import *; interpreted({case})"]

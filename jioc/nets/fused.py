@@ -31,7 +31,8 @@ NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channe
 BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
 WEIGHED = {16: (64, 2), 32: (64, 2)}  # pixels and warps for the weights' gradients; otherwise 64 and 4
 PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as fill the card
-ROUNDED, ADDED, AT_ONCE = 1024, 128, 16
+ROUNDED = 1024  # weights that a program rounds
+ADDED = {16: (1024, 2), None: (128, 16)}  # by the number of parts at most: sums of a program, parts it adds at once
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
     kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
 ))  # fmt: skip
@@ -249,12 +250,12 @@ class _Trained(torch.autograd.Function):
     def backward(ctx: Any, dfeatures: Tensor, *dmaps: Tensor) -> tuple[Any, ...]:
         found, ys, outs, sums, x, n = ctx.found, ctx.ys, ctx.outs, ctx.sums, ctx.x, len(ctx.x)
         grads = torch.empty(sum(k.weights + 2 * k.outside for k in found), device=x.device)
-        parts = torch.empty(sum(k.weights * k.parts for k in found), device=x.device)
-        part = dict(zip(found, parts.split([k.weights * k.parts for k in found]), strict=True))
-        own = {
-            k: of_layer.split([k.weights, k.outside, k.outside])
-            for k, of_layer in zip(found, grads.split([k.weights + 2 * k.outside for k in found]), strict=True)
-        }
+        each = grads.split([k.weights + 2 * k.outside for k in found])
+        own = {k: mine.split([k.weights, k.outside, k.outside]) for k, mine in zip(found, each, strict=True)}
+        several = [k for k in found if k.parts > 1]
+        parts = torch.empty(sum(k.weights * k.parts for k in several), device=x.device)
+        part = {k: own[k][0] for k in found}  # where its one part is the whole
+        part |= dict(zip(several, parts.split([k.weights * k.parts for k in several]), strict=True))
         gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
         more = dict(zip(ctx.kept, (dmap.permute(0, 2, 3, 1).contiguous() for dmap in dmaps), strict=True))
         beside = Beside(x.device)
@@ -305,8 +306,8 @@ class _Trained(torch.autograd.Function):
                 KIND=NONE if k.ends_block else end.short, MORE=below in more, PROJECTS=below.projection is not None,
             )  # fmt: skip
         beside.join()
-        table = _sum_table(found, x.device)
-        launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=ADDED, P=AT_ONCE)
+        for table, (block, at_once) in _sum_tables(found, x.device):
+            launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=block, P=at_once)
         wanted: list[Tensor] = []
         for k in found:
             w, scale, shift = own[k]
@@ -333,7 +334,7 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
 # --- weights of all layers at once --------------------------------------------------------------------
 
 _round_tables: WeakKeyDictionary[ResNet, tuple[list[int], Tensor]] = WeakKeyDictionary()
-_sum_tables: dict[Any, Tensor] = {}
+_kept_sums: dict[Any, list[tuple[Tensor, tuple[int, int]]]] = {}
 
 
 def _rounded(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer, Tensor]:
@@ -360,14 +361,20 @@ def _round_table(net: ResNet, rest: list[Layer]) -> Tensor:
     return kept[1]
 
 
-def _sum_table(found: list[Layer], device: torch.device) -> Tensor:
+def _sum_tables(found: list[Layer], device: torch.device) -> list[tuple[Tensor, tuple[int, int]]]:
+    """For layers of few parts and of many: a row for each program of `add_up`, and its sizes."""
     key = (device, *((k.weights, k.parts, k.outside) for k in found))
-    if key not in _sum_tables:
-        rows, to, first = [], 0, 0
+    if key not in _kept_sums:
+        rows: dict[tuple[int, int], list[list[int]]] = {}
+        to = first = 0
         for k in found:
-            rows += [
-                [first + e, k.weights, k.parts, to + e, min(ADDED, k.weights - e)] for e in range(0, k.weights, ADDED)
-            ]
-            to, first = to + k.weights + 2 * k.outside, first + k.weights * k.parts
-        _sum_tables[key] = torch.tensor(rows).to(device)
-    return _sum_tables[key]
+            if k.parts > 1:
+                sizes = next(sizes for most, sizes in ADDED.items() if most is None or k.parts <= most)
+                rows.setdefault(sizes, []).extend(
+                    [first + e, k.weights, k.parts, to + e, min(sizes[0], k.weights - e)]
+                    for e in range(0, k.weights, sizes[0])
+                )
+                first += k.weights * k.parts
+            to += k.weights + 2 * k.outside
+        _kept_sums[key] = [(torch.tensor(of).to(device), sizes) for sizes, of in rows.items()]
+    return _kept_sums[key]

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 from made_results import keep, made
 
+from jioc.errors import Refused
 from jioc.report import page
 from jioc.report.runs import group, read
 
@@ -40,7 +41,7 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
     runs = keep(tmp_path / "runs", made(classes=100, tasks=10), made(classes=100, tasks=10, seed=2, done=3))
-    assert script("keep").copies(runs, tmp_path / "kept") == 1
+    assert script("keep").copies([runs], tmp_path / "kept") == 1
     (copy,) = (tmp_path / "kept").glob("*/result.json")
     whole, small = runs / copy.parent.name / "result.json", copy
 
@@ -56,10 +57,25 @@ def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
 def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
     runs = keep(tmp_path / "runs", made(alls=[50.0] * 5), made(select="random"), made(seed=2, done=2))
     (runs / "failures.json").write_text(json.dumps({"run-002": "out of memory", "run-009": "no such data"}))
-    assert script("keep").lines(runs, tmp_path / "study.csv") == 4
+    assert script("keep").lines([runs], tmp_path / "study.csv") == 4
     rows = list(csv.DictReader((tmp_path / "study.csv").read_text().splitlines()))
     assert [row["outcome"] for row in rows] == ["finished", "finished", "out of memory", "no such data"]
     assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""
+
+
+def test_runs_of_several_folders_are_kept_together_and_no_folder_of_the_machine(tmp_path: Path) -> None:
+    place = str(tmp_path / "data")
+    first = keep(tmp_path / "a", made(data_dir=place, data_cache=place))
+    second = keep(tmp_path / "b" / "deeper", made(seed=2, data_dir=None, precision="fp32"))
+    told, kept = script("keep"), tmp_path / "kept"
+    assert told.copies([first, second.parent], kept) == told.lines([first, second], tmp_path / "both.csv") == 2
+    files = [*kept.rglob("result.json"), tmp_path / "both.csv"]
+    assert len(files) == 3 and not any(place in file.read_text() for file in files)
+    rows = list(csv.DictReader(files[-1].read_text().splitlines()))
+    assert [(row["seed"], row["precision"]) for row in rows] == [("1", "–"), ("2", "fp32")]
+    with pytest.raises(Refused, match="two runs would be kept in"):
+        told.copies([first, second], tmp_path / "neither")
+    assert not (tmp_path / "neither").exists()
 
 
 def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> None:

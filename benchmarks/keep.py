@@ -23,7 +23,6 @@ from jioc.files import write
 from jioc.report import runs
 from jioc.report.page import BY_TASK
 
-
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 
 

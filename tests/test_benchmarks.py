@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import sys
+import xml.dom.minidom
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +12,7 @@ from types import ModuleType
 import pytest
 from made_results import keep, made
 
+from jioc import command, jobs, recipes
 from jioc.errors import Refused
 from jioc.report import page
 from jioc.report.runs import group, read
@@ -76,6 +78,27 @@ def test_runs_of_several_folders_are_kept_together_and_no_folder_of_the_machine(
     with pytest.raises(Refused, match="two runs would be kept in"):
         told.copies([first, second], tmp_path / "neither")
     assert not (tmp_path / "neither").exists()
+
+
+def test_the_figure_of_the_readings_shows_what_is_kept() -> None:
+    readings = script("readings")
+    (drawn,) = xml.dom.minidom.parse(str(readings.FIGURE)).getElementsByTagName("dc:description")
+    assert drawn.firstChild is not None
+    assert drawn.firstChild.nodeValue == readings.told(readings.read()), "python benchmarks/readings.py --draw"
+
+
+def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> None:
+    results = ROOT / "benchmarks" / "results"
+    kept = {run.path.parent.name: run.result["command"] for run in read([results / "table6"])}
+    for name in ("study", "parity"):
+        rows = csv.DictReader((results / f"{name}.csv").read_text(encoding="utf-8").splitlines())
+        kept |= {row["run"]: row["command"] for row in rows}
+    wanted = {}
+    for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1}.items():
+        recipe = recipes.find(name)
+        for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
+            wanted[job.name] = command.line(job.config)
+    assert len(kept) >= 48 and kept == {name: wanted.get(name) for name in kept}
 
 
 def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> None:

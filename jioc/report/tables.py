@@ -124,7 +124,7 @@ def _markdown(sheet: Sheet) -> str:
     words = sheet.heads.index("n")
     rule = "| " + " | ".join("---" if i < words else "---:" for i in range(len(sheet.heads))) + " |"
     title = [f"{sheet.title}", ""] if sheet.title else []
-    return "\n".join([*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *(f"{n}  " for n in sheet.notes)])
+    return "\n".join([*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *(f"- {n}" for n in sheet.notes)])
 
 
 ESCAPED = {c: f"\\{c}" for c in "&%$#_{}"} | {

@@ -158,6 +158,22 @@ READINGS: tuple[tuple[tuple[str, ...], tuple[Values, ...]], ...] = (
 )
 
 
+def study_suppression() -> Runs:
+    """What the study found to matter, further: the suppression's strength, alone and with what else helped."""
+    plain = RES32.values("icarl") | {"holdout": 0.1}
+    strong = {"quiet_scale": "old-mean"}
+    changes: list[Values] = [{"gamma2": g} for g in (2, 10, 20)]
+    changes += [strong | change for change in ({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2})]
+    changes += [strong | {"delta_scale": "mean1"}, strong | {"delta": "differentiated"}, strong | {"temperature": 4}]
+    runs: Runs = {"none": plain}
+    for loss in ("oc", "jioc"):
+        for change in changes:
+            if loss == "jioc" or not any(key.startswith("delta") for key in change):
+                name = "-".join(_word(key, value) for key, value in change.items())
+                runs[f"{loss}-{name}"] = plain | {"coordination": {"coordinate": loss} | change}
+    return runs
+
+
 def stems() -> Runs:
     """ResNet18's first task under each stem: the paper's 87.10 and 80.70."""
     return {
@@ -192,6 +208,13 @@ RECIPES = {
         Recipe("figure4", "SS-IL without and with output coordination", figure4),
         Recipe("table6-controls", "what JIOC must be more than, in table 6's setting", table6_controls, seeds=(1,)),
         Recipe("study", "the readings of the paper, one change at a time, on a hold-out", study, seeds=(1,), scale=0.3),
+        Recipe(
+            "study-suppression",
+            "the suppression's strength, alone and with other readings, on a hold-out",
+            study_suppression,
+            seeds=(1, 2),
+            scale=0.3,
+        ),
         Recipe("stems", "the first task of ResNet18 under each stem", stems, seeds=(1,)),
         Recipe("parity", "the first task by the fast engine and op by op in fp32", parity, seeds=(1, 2, 3, 4, 5)),
     ]

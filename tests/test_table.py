@@ -117,6 +117,15 @@ def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pyte
     ]
 
 
+def test_what_was_begun_is_unfinished_and_not_unrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = recipes.find("table6").make()["cifar100-resnet32-1000-icarl-oc"]
+    begun = made(done=3, **TEN) | {"config": settings.plain(resolve(settings.make(**named, seed=2)))}
+    assert main(["table", str(keep(tmp_path, begun)), "--paper", "--recipe", "table6", "--format", "markdown"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| iCaRL")]
+    assert [row[2] for row in rows] == ["not run", "not run", "unfinished", "not run"]
+    assert rows[2][1] == "0" and rows[2][-3] == "56.40"
+
+
 def test_by_task_the_papers_rows_stand_below_ours(tmp_path: Path) -> None:
     results = [made(seed=s, alls=[90.0 - 5 * t + s for t in range(10)], **TEN) for s in (1, 3)]
     sheet = by_task(group(read([keep(tmp_path, *results)])), beside_paper=True)

@@ -2,6 +2,7 @@
 
 import io
 import math
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -172,7 +173,7 @@ def matrices(groups: list[Group]) -> "Figure":
         ax.set_visible(False)
     for ax, g in zip(axes, shown, strict=False):
         ax.grid(False)
-        ax.set_title(g.label, loc="left")
+        ax.set_title(textwrap.fill(g.label, 28, break_on_hyphens=False), loc="left")
         ax.set_xlabel("task tested")
         ax.set_ylabel("tasks learnt")
         cells = _matrix(g)

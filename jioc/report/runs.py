@@ -129,8 +129,8 @@ NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
 def missing(recipe: Recipe, found: list[Run]) -> list[Run]:
-    """A run without tasks for each setting of a recipe, at the recipe's own scale, that no finished run has."""
-    there = {_key(setting(run)) for run in found if run.complete}
+    """A run without tasks for each setting of a recipe, at the recipe's own scale, that was not even begun."""
+    there = {_key(setting(run)) for run in found}
     wanted = []
     for label, values in recipe.make().items():
         config = resolve(settings.make(**scaled(values, find(str(values["method"])), recipe.scale)))

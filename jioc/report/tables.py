@@ -36,8 +36,8 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
         judged = g.runs[0].headline
         row = _first_cells(g, scenes)
         row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
-        if g.runs[0].planned:
-            row[heads.index(f"{judged.upper()} average")] = "not run"
+        if not g.complete:
+            row[heads.index(f"{judged.upper()} average")] = "not run" if g.runs[0].planned else "unfinished"
         row.append(spread(g.gains(judged), "+"))
         if beside_paper:
             cell = _cell(g)
@@ -91,7 +91,7 @@ def _first_cells(g: Group, scenes: list[str]) -> list[str]:
 def _cell(g: Group) -> paper.Setting | None:
     if g.complete:
         return paper.setting(g.complete[0].result)
-    return paper.cell(g.config, g.config["tasks"]) if g.runs[0].planned and g.config.get("tasks") else None
+    return paper.cell(g.config, g.config["tasks"]) if g.config.get("tasks") else None
 
 
 def by_task(groups: list[Group], beside_paper: bool) -> Sheet:

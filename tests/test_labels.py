@@ -122,6 +122,8 @@ def test_what_follows_from_a_setting_is_told_only_where_it_tells_runs_apart() ->
     )
     assert short["config"]["first"]["epochs"] == 20 and short["config"]["later"]["milestones"] != [80, 120]
     assert names(usual, short) == ["iCaRL", "iCaRL, epochs 17"]
+    small = [resolved(data="miniimagenet", image_size=size) for size in (84, 64)]
+    assert names(*small) == ["iCaRL", "iCaRL, image-size 64"]
     assert names(usual, resolved(first={"epochs": 9})) == ["iCaRL", "iCaRL, first-epochs 9"]
     told = ["iCaRL", "iCaRL, epochs 17, first-epochs 9", "iCaRL, epochs 17, first-epochs 20"]
     assert names(usual, short, other) == told

@@ -109,6 +109,7 @@ def defaults(config: Values) -> Values:
     entry = datasets.DATASETS.get(data) or datasets.in_memory(data, 10, config.get("image_size") or 32)
     known = method in SPECS
     usual = settings.plain(resolve(settings.make(method=method if known else "icarl", data=data), entry))
+    usual["canvas"] = datasets.usual_canvas(config.get("image_size") or entry.size)
     return usual if known else {k: v for k, v in usual.items() if k not in ("options", "later", "first", "second")}
 
 

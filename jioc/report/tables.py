@@ -77,7 +77,9 @@ def _warnings(groups: list[Group]) -> list[str]:
 def _title(groups: list[Group]) -> tuple[str, list[str]]:
     """What is the same for all groups, and their scenes."""
     scenes = list(dict.fromkeys(g.scene for g in groups))
-    return scenes[0] if len(scenes) == 1 else groups[0].ground if groups else "", scenes
+    if len(scenes) == 1:
+        return scenes[0], scenes
+    return groups[0].ground if groups else "", scenes
 
 
 def _first_heads(scenes: list[str]) -> list[str]:

@@ -20,7 +20,7 @@ from typing import Any
 from jioc.config import MACHINE
 from jioc.errors import Refused, sentence
 from jioc.files import write
-from jioc.report import runs
+from jioc.report import labels, runs
 from jioc.report.page import BY_TASK
 
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
@@ -53,7 +53,7 @@ def copies(sources: list[Path], target: Path) -> int:
 def lines(sources: list[Path], target: Path) -> int:
     """A line for each run: its name, its settings, its figures; for a failure what was said."""
     found = runs.read(sources)
-    differ = [n for n in runs.differing([run.config for run in found]) if n not in MACHINE and n not in runs.SEEDS]
+    differ = [n for n in labels.differing([run.config for run in found]) if n not in MACHINE and n not in runs.SEEDS]
     differ.insert(0, "seed")
     failures: dict[str, str] = {}
     for noted in (source / "failures.json" for source in sources):
@@ -70,7 +70,7 @@ def lines(sources: list[Path], target: Path) -> int:
         values.append(run.figure("average", "nme"))
         seconds = sum(row["seconds"] for row in run.result["tasks"])
         sheet.writerow(
-            [name, *(runs.show(runs.at(run.config, n)) for n in differ)]
+            [name, *(labels.show(labels.at(run.config, n)) for n in differ)]
             + ["" if v is None else f"{v:.2f}" for v in values]
             + [f"{seconds:.0f}", run.result.get("commit"), run.result["environment"].get("device"), outcome]
             + [run.result.get("command")]

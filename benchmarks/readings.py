@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jioc.files import write
-from jioc.report import figures, paper, runs
+from jioc.report import figures, labels, paper, runs
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -56,7 +56,7 @@ def read() -> list[Reading]:
         words = [f"{n.rpartition('.')[2].replace('_', '-')} {row[n]}".removesuffix(" yes") for n in changed]
         gain = None if loss == "none" else float(row["average"]) - hosts[row["accumulate"]]
         settings = {n: row[n] for n in [*options, "coordination.coordinate"]}
-        same = [g for g in confirmed if {n: runs.show(runs.at(g.config, n)) for n in settings} == settings]
+        same = [g for g in confirmed if {n: labels.show(labels.at(g.config, n)) for n in settings} == settings]
         full = runs.mean_std(same[0].gains("cnn"))[0] if same else None
         name = row["run"].removesuffix(f"-seed{row['seed']}")
         found.append(Reading(name, loss, ", ".join(words) or "default", row, gain, full))

@@ -119,14 +119,15 @@ def _check(path: Path, result: Any) -> None:
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
-def missing(recipe: Recipe, found: list[Run]) -> list[Run]:
-    """A run without tasks for each setting of a recipe that no finished run has."""
+def planned(recipe: Recipe, found: list[Run]) -> list[Run]:
+    """The runs in the recipe's order, others last, with one without tasks for each setting that no finished run has."""
+    configs = {label: settings.plain(resolve(settings.make(**values))) for label, values in recipe.make().items()}
+    runs = [Run(Path(label), {"config": c, "classes": [], "tasks": []}) for label, c in configs.items()]
+    wanted = {_key(setting(run)): run for run in runs}
     there = {_key(setting(run)) for run in found if run.complete}
-    wanted = [
-        Run(Path(label), {"config": settings.plain(resolve(settings.make(**values))), "classes": [], "tasks": []})
-        for label, values in recipe.make().items()
-    ]
-    return [run for run in wanted if _key(setting(run)) not in there]
+    place = {key: i for i, key in enumerate(wanted)}
+    every = found + [run for key, run in wanted.items() if key not in there]
+    return sorted(every, key=lambda run: place.get(_key(setting(run)), len(place)))
 
 
 def setting(run: Run) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def figure4() -> Runs:
 def comparison() -> Runs:
     """Two columns whole, in the paper's order: its ten methods, what they are compared with, JIOC on three more hosts.
 
-    The paper's figures and PyCIL's come from PyCIL's code: where that departs from a method as published, both are run.
+    The paper implements its methods with PyCIL: where that departs from a method as published, both are run.
     """
     runs: Runs = {}
     for column in (RES32_LARGE, RES32_TAIL):

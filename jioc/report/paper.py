@@ -30,8 +30,8 @@ def setting(result: dict[str, Any]) -> Setting | None:
 
 def cell(config: dict[str, Any], tasks: int) -> Setting | None:
     """The place of a setting with that many equal tasks. The paper has no shorter schedules and no other losses of a
-    host (its own options changed, but to what they are in PyCIL, from which the paper's code descends); the readings of
-    JIOC that the paper leaves open share a cell."""
+    host (its own options changed, other than to PyCIL's, with which the paper implements them); the readings of JIOC
+    that the paper leaves open share a cell."""
     tail, method = config.get("long_tail"), str(config.get("method"))
     if config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper"):
         return None

@@ -17,7 +17,7 @@ from typing import Any
 
 from jioc.errors import Refused, sentence
 from jioc.files import write
-from jioc.report import runs
+from jioc.report import labels, runs
 from jioc.report.page import BY_TASK
 
 
@@ -44,7 +44,7 @@ def copies(source: Path, target: Path) -> int:
 def lines(source: Path, target: Path) -> int:
     """A line for each run: its name, its settings, its figures; for a failure what was said."""
     found = runs.read([source])
-    differ = [n for n in runs.differing([run.config for run in found]) if n not in ("init_seed", "data_seed")]
+    differ = [n for n in labels.differing([run.config for run in found]) if n not in ("init_seed", "data_seed")]
     noted = source / "failures.json"
     failures = json.loads(noted.read_text()) if noted.exists() else {}
     text = io.StringIO()
@@ -59,7 +59,7 @@ def lines(source: Path, target: Path) -> int:
         values.append(run.figure("average", "nme"))
         seconds = sum(row["seconds"] for row in run.result["tasks"])
         sheet.writerow(
-            [name, *(runs.show(runs.at(run.config, n)) for n in differ)]
+            [name, *(labels.show(labels.at(run.config, n)) for n in differ)]
             + ["" if v is None else f"{v:.2f}" for v in values]
             + [f"{seconds:.0f}", run.result.get("commit"), run.result["environment"].get("device"), outcome]
             + [run.result.get("command")]

@@ -29,11 +29,13 @@ def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path)
     assert sheet.rows[0][:3] == ["iCaRL", "3", want]
 
 
-@pytest.mark.parametrize("change", [{"memory": 500}, {"order_seed": 7}, {"backbone": "resnet32"}])
-def test_another_setting_is_another_row_named_by_it(tmp_path: Path, change: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"memory": 500}, "500 exemplars"), ({"order_seed": 7}, "order-seed 7"), ({"backbone": "resnet32"}, "resnet32")],
+)
+def test_another_setting_is_another_row_named_by_it(tmp_path: Path, change: dict[str, object], told: str) -> None:
     groups = group(read([keep(tmp_path, made(), made(**change))]))
-    ((key, value),) = change.items()
-    assert len(groups) == 2 and f"{key.replace('_', '-')} {value}" in groups[1].label
+    assert len(groups) == 2 and groups[1].label == f"iCaRL, {told}"
 
 
 def test_the_gain_is_taken_seed_by_seed(tmp_path: Path) -> None:
@@ -151,12 +153,21 @@ def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
     assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
 
 
+def test_what_was_begun_is_unfinished_and_not_unrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = recipes.find("table6").make()["cifar100-resnet32-1000-icarl-oc"]
+    begun = made(done=3, **TEN) | {"config": settings.plain(resolve(settings.make(**named, seed=2)))}
+    assert main(["table", str(keep(tmp_path, begun)), "--paper", "--recipe", "table6", "--format", "markdown"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| iCaRL")]
+    assert [row[2] for row in rows] == ["not run", "not run", "unfinished", "not run"]
+    assert rows[2][1] == "0" and rows[2][-3] == "56.40"
+
+
 def test_by_task_the_papers_rows_stand_below_ours(tmp_path: Path) -> None:
     results = [made(seed=s, alls=[90.0 - 5 * t + s for t in range(10)], **TEN) for s in (1, 3)]
     sheet = by_task(group(read([keep(tmp_path, *results)])), beside_paper=True)
     assert [row[:3] for row in sheet.rows] == [
         *(["iCaRL", kind, "2"] for kind in ("all", "old", "new")),
-        *(["  the paper", kind, "1"] for kind in ("all", "old", "new")),
+        *(["iCaRL (paper)", kind, "–"] for kind in ("all", "old", "new")),
     ]
     assert sheet.rows[0][3:6] == ["92.00", "87.00", "82.00"] and sheet.rows[0][-1] == "69.50"
     assert sheet.rows[1][3:5] == ["–", "84.00"]

@@ -18,6 +18,7 @@ from jioc.jobs import select
 from jioc.methods.specs import SPECS, find
 from jioc.report import paper
 from jioc.resolve import resolve
+from jioc.runner import run
 
 PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
 TABLES = {"table2": 2, "table3": 3, "table4": 4, "table5": 5, "table6": 6}
@@ -41,8 +42,8 @@ def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
 def test_recipes_agree_on_what_a_name_means() -> None:
     named: dict[str, Any] = {}
     for name in [*TABLES, "figure4", "comparison", "comparison-checks", "table6-controls"]:
-        for run, values in recipes.find(name).make().items():
-            assert named.setdefault(run, values) == values
+        for wanted, values in recipes.find(name).make().items():
+            assert named.setdefault(wanted, values) == values
 
 
 def test_the_comparison_has_two_columns_whole() -> None:
@@ -128,9 +129,9 @@ def test_a_column_whose_data_is_elsewhere_runs_on_a_made_tree(tmp_path: Path) ->
     assert result["complete"] and len(result["tasks"]) == 3 and result["config"]["coordination"]["coordinate"] == "jioc"
 
 
-def test_every_row_of_the_comparison_runs(tmp_path: Path) -> None:
-    words = ["grid", "comparison", "--only", "cifar100-lt", "--data", "digits", "--long-tail", "20", "--tasks", "2"]
-    words += ["--backbone", "tiny", "--memory", "60", "--epochs", "1", "--first-epochs", "1", "--batch-size", "256"]
-    assert cli.main([*words, "--device", "cpu", "--out", str(tmp_path / "out")]) == 0
-    results = [json.loads(path.read_bytes()) for path in (tmp_path / "out").glob("*/result.json")]
-    assert len(results) == 20 and all(result["complete"] and len(result["tasks"]) == 2 for result in results)
+def test_every_row_of_the_comparison_runs() -> None:
+    small: dict[str, Any] = {"data": "digits", "long_tail": 20.0, "tasks": 2, "backbone": "tiny", "memory": 60}
+    small |= {"first": {"epochs": 1}, "later": {"epochs": 1}, "batch_size": 256, "device": "cpu"}
+    for values in select(recipes.find("comparison").make(), ["cifar100-lt"]).values():
+        result = run(**values | small)
+        assert result["complete"] and len(result["tasks"]) == 2

@@ -8,6 +8,7 @@ import xml.dom.minidom
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from made_results import keep, made
@@ -106,3 +107,52 @@ def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> N
     words = Namespace(backbone="tiny", stem="cifar", device="cpu", batch_size=128, epochs=2, each=5)
     found = script("scale").work("one process", words)
     assert found["images_per_second"] > 0 and found["gradient_bytes"] > found["statistics_bytes"] > 0
+
+
+def paired(coordinate: str, seed: int, mass: float, norm: float, few: float | None) -> dict[str, Any]:
+    """A result of iCaRL; few: accuracy of the few-shot classes under a tail, where the many-shot ones have 60."""
+    tail = {"long_tail": "paper"} if few is not None else {}
+    result = made(coordinate=coordinate, seed=seed, alls=[50.0] * 5, **tail)
+    for row in result["tasks"][1:]:
+        row["diagnostics"] |= {"old_mass_on_new": mass, "drift_on_old": 1.0}
+        row["diagnostics"] |= {} if few is None else {"many": 60.0, "few": few}
+    last = result["tasks"][-1]
+    last["diagnostics"]["weight_norms"] = [2.0] * last["classes"][0] + [2.0 * norm] * 2
+    return result
+
+
+def test_the_claims_are_measured_on_the_seeds_that_a_pair_shares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = script("figures")
+    results = [
+        paired("none", 1, 0.5, 1.8, None), paired("none", 2, 0.7, 1.9, None), paired("jioc", 1, 0.3, 1.9, None),
+        paired("jioc", 2, 0.3, 1.7, None), paired("jioc", 3, 0.9, 9.0, None),
+        paired("none", 1, 0.5, 1.5, 40.0), paired("jioc", 1, 0.6, 1.2, 55.0),
+    ]  # fmt: skip
+    for coordinate in ("none", "oc"):
+        results.append(made("ssil", coordinate))
+    place = keep(tmp_path / "runs", *results)
+    balanced, tail = figures.columns(place).items()
+    assert (balanced[0], tail[0]) == ("CIFAR-100, 1,000 exemplars", "CIFAR-100-LT, 1,000 exemplars")
+    (pair,), (tailed,) = figures.pairs(balanced[1]), figures.pairs(tail[1])
+    mass, drift, norms, gap, shots = figures.CLAIMS
+    assert pair.values(mass) == ([pytest.approx(0.5), pytest.approx(0.7)], [pytest.approx(0.3)] * 2)
+    assert pair.values(norms) == (pytest.approx([1.8, 1.9]), pytest.approx([1.9, 1.7])) and pair.values(shots) == (
+        [],
+        [],
+    )
+    assert pair.values(gap)[0] == [6.0, 6.0]
+    looks = [pair.look(mass), pair.look(norms), pair.look(drift), tailed.look(mass), tailed.look(shots)]
+    assert looks == [figures.NEARER, figures.SAME, figures.SAME, figures.FARTHER, figures.NEARER]
+    drawn = figures.draw(place, tmp_path / "figures")
+    assert [path.name for path in drawn] == ["figure4.svg", "pairs.svg"]
+    assert all(path.read_bytes().startswith(b"<?xml") for path in drawn)
+    assert "0.60 → 0.30 (-0.30 ± 0.14)" in capsys.readouterr().out
+
+
+def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    place = keep(tmp_path / "runs", made(), made(coordinate="jioc", done=2))
+    with pytest.raises(Refused, match="neither SS-IL nor a host with and without JIOC"):
+        script("figures").draw(place, tmp_path / "figures")
+    assert not (tmp_path / "figures").exists()

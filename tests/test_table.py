@@ -11,8 +11,8 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
-from jioc.report import paper
-from jioc.report.runs import group, read
+from jioc.report import paper, tables
+from jioc.report.runs import group, planned, read
 from jioc.report.tables import by_task, number, spread, summarise
 from jioc.resolve import resolve
 
@@ -115,6 +115,42 @@ def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pyte
         (False, "| iCaRL + OC", "56.40"),
         (True, "| iCaRL + JIOC", "56.66"),
     ]
+
+
+def test_a_table_has_the_recipes_order_and_nothing_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    comparison = recipes.find("comparison")
+    names = [
+        "lt-resnet32-1000-foster-none",
+        "resnet32-2000-wa-jioc",
+        "resnet32-2000-bic-pycil",
+        "resnet32-2000-wa-none",
+    ]
+    wanted = [comparison.make()[f"cifar100-{name}"] for name in names]
+    ran = [made(**TEN) | {"config": settings.plain(resolve(settings.make(**values)))} for values in wanted]
+    runs = keep(tmp_path, made(memory=777, **TEN), *ran)
+    sheet = summarise(group(planned(comparison, read([runs]))), beside_paper=True)
+    run = sheet.heads.index("run")
+    told = [row[run].split(",")[0] for row in sheet.rows]
+    assert len(told) == 41 and told[:20] == told[20:40] and told[40] == "iCaRL"  # balanced, tail, and the other one
+    hosts = ["BiC", "PODNet", "SS-IL", "COIL", "iCaRL", "DER", "FOSTER", "WA", "Replay", "Finetune", "Joint"]
+    assert list(dict.fromkeys(name.split(" + ")[0] for name in told[:20])) == hosts
+    figures = {row[run]: row[sheet.heads.index("paper")] for row in sheet.rows[:20]}
+    beside = [figure for name, figure in figures.items() if name.startswith("BiC") and "JIOC" not in name]
+    assert beside == ["61.93", "61.93"]  # as published and as PyCIL codes it
+    for form in tables.FORMATS:
+        assert main(["table", str(runs), "--paper", "--recipe", "comparison", "--format", form]) == 0
+        assert capsys.readouterr().out.count("not run") == 40 - len(ran)
+
+
+def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
+    results = [made("foster", seed=s) for s in (1, 2)]
+    for result in results:
+        for row in result["tasks"]:
+            row["readouts"] = {"boosted": row["cnn"], "compressed": row["nme"]}
+        for kind in ("average", "last"):
+            result[kind] |= {"boosted": result[kind]["cnn"], "compressed": result[kind]["nme"] - 2}
+    sheet = summarise(group(read([keep(tmp_path, *results, made())])), beside_paper=False)
+    assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
 
 
 def test_what_was_begun_is_unfinished_and_not_unrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

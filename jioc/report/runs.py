@@ -128,14 +128,18 @@ def _check(path: Path, result: Any) -> None:
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
-def missing(recipe: Recipe, found: list[Run]) -> list[Run]:
-    """A run without tasks for each setting of a recipe, at the recipe's own scale, that was not even begun."""
-    there = {_key(setting(run)) for run in found}
-    wanted = []
+def planned(recipe: Recipe, found: list[Run]) -> list[Run]:
+    """The runs in the recipe's order, others last, with one without tasks for each setting of the recipe, at its own
+    scale, that was not even begun."""
+    wanted = {}
     for label, values in recipe.make().items():
         config = resolve(settings.make(**scaled(values, find(str(values["method"])), recipe.scale)))
-        wanted.append(Run(Path(label), {"config": settings.plain(config), "classes": [], "tasks": []}))
-    return [run for run in wanted if _key(setting(run)) not in there]
+        run = Run(Path(label), {"config": settings.plain(config), "classes": [], "tasks": []})
+        wanted[_key(setting(run))] = run
+    there = {_key(setting(run)) for run in found}
+    place = {key: i for i, key in enumerate(wanted)}
+    every = found + [run for key, run in wanted.items() if key not in there]
+    return sorted(every, key=lambda run: place.get(_key(setting(run)), len(place)))
 
 
 def setting(run: Run) -> dict[str, Any]:

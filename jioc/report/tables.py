@@ -26,7 +26,7 @@ class Sheet:
 
 def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     """A row for each setting; the read-out by which methods are judged comes first."""
-    names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
+    names = _readouts(groups)
     title, scenes = _title(groups)
     heads = _first_heads(scenes)
     heads += ["n", *(f"{n.upper()} {kind}" for n in names for kind in ("average", "last")), "gain"]
@@ -134,6 +134,23 @@ def _curves(g: Group) -> dict[str, list[float | None]]:
 def _from_second(kind: str, values: list[float]) -> list[float | None]:
     """The paper's row for old classes begins with the second task."""
     return [None, *values] if kind == "old" else list(values)
+
+
+def _readouts(groups: list[Group]) -> list[str]:
+    """Those of the runs; one that repeats another wherever it is, as FOSTER's `boosted` its `cnn`, is left out."""
+    names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
+
+    def figures(name: str) -> list[list[float]]:
+        return [g.figures(kind, name) for g in groups for kind in ("average", "last")]
+
+    def repeats(name: str, other: str) -> bool:
+        return any(figures(name)) and all(a in ([], b) for a, b in zip(figures(name), figures(other), strict=True))
+
+    found: list[str] = []
+    for name in names:
+        if not any(repeats(name, other) for other in found):
+            found.append(name)
+    return found
 
 
 def number(value: float | None, sign: str = "") -> str:

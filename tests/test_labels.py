@@ -10,7 +10,7 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
-from jioc.report.runs import Group, Run, group, missing
+from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
 from jioc.resolve import resolve
 
@@ -179,13 +179,13 @@ def test_runs_that_nothing_usual_tells_apart_are_told_apart_by_what_they_differ_
 
 @pytest.mark.parametrize("recipe", recipes.RECIPES.values(), ids=list(recipes.RECIPES))
 def test_every_recipe_has_labels_that_differ_without_numbers(recipe: recipes.Recipe) -> None:
-    found = group(missing(recipe, []))
+    found = group(planned(recipe, []))
     assert len({g.label for g in found}) == len(found) == len(recipe.make())
     assert not any(g.label.endswith(")") for g in found)
 
 
 def test_the_study_tells_one_change_a_run() -> None:
-    found = group(missing(recipes.find("study"), []))
+    found = group(planned(recipes.find("study"), []))
     assert {g.name.count(",") for g in found} == {0, 1}
     assert [g.name for g in found if "," not in g.name] == ["iCaRL", "iCaRL + IC", "iCaRL + OC", "iCaRL + JIOC"]
     assert found[0].scene == "cifar100, resnet32, 10 tasks, 1,000 exemplars, judged by 10 % held out, epochs 51"
@@ -193,8 +193,8 @@ def test_the_study_tells_one_change_a_run() -> None:
 
 def test_a_recipe_is_missed_at_its_own_scale() -> None:
     study = recipes.find("study")
-    ran = [made() | {"config": run.result["config"]} for run in missing(study, [])]
-    assert missing(study, [Run(Path(str(i)), result) for i, result in enumerate(ran[1:])])[0].config == ran[0]["config"]
+    ran = [made() | {"config": run.result["config"]} for run in planned(study, [])]
+    assert planned(study, [Run(Path(str(i)), result) for i, result in enumerate(ran[1:])])[0].config == ran[0]["config"]
     assert ran[0]["config"]["later"]["epochs"] == 51
 
 

@@ -2,9 +2,11 @@
 
     python benchmarks/keep.py runs/table6 benchmarks/results/table6
     python benchmarks/keep.py runs/study benchmarks/results/study.csv
+    python benchmarks/keep.py runs/fast runs/eager benchmarks/results/parity.csv
 
-A copy has no indent, and what is known class by class (weights, confusion, …) for the last task alone: tables and the
-report need no more. The lines name every setting in which the runs differ, and the failures that a grid noted.
+A copy has no indent, no folder of the machine that ran it, and what is known class by class (weights, confusion, …) for
+the last task alone: tables and the report need no more. The lines name the seed, every setting in which the runs
+differ, and the failures that a grid noted.
 """
 
 import argparse
@@ -15,10 +17,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from jioc.config import MACHINE
 from jioc.errors import Refused, sentence
 from jioc.files import write
-from jioc.report import runs
+from jioc.report import labels, runs
 from jioc.report.page import BY_TASK
+
+FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 
 
 def slim(result: dict[str, Any]) -> dict[str, Any]:
@@ -28,25 +33,31 @@ def slim(result: dict[str, Any]) -> dict[str, Any]:
         if row is not result["tasks"][-1]:
             diagnosed = {name: value for name, value in diagnosed.items() if name in BY_TASK}
         rows.append(row | {"diagnostics": diagnosed})
-    return result | {"tasks": rows}
+    return result | {"config": result["config"] | FOLDERS, "tasks": rows}
 
 
-def copies(source: Path, target: Path) -> int:
-    """Every finished run below the source, under its name."""
-    finished = [run for run in runs.read([source]) if run.complete]
-    for run in finished:
-        folder = target / run.path.parent.relative_to(source)
+def copies(sources: list[Path], target: Path) -> int:
+    """Every finished run below the sources, under its name."""
+    finished: dict[Path, runs.Run] = {}
+    for source in sources:
+        for run in runs.read([source]):
+            place = target / run.path.parent.relative_to(source)
+            if run.complete and finished.setdefault(place, run) is not run:
+                raise Refused(f"two runs would be kept in {str(place)!r}")
+    for folder, run in finished.items():
         folder.mkdir(parents=True, exist_ok=True)
         write(folder / "result.json", (json.dumps(slim(run.result)) + "\n").encode())
     return len(finished)
 
 
-def lines(source: Path, target: Path) -> int:
+def lines(sources: list[Path], target: Path) -> int:
     """A line for each run: its name, its settings, its figures; for a failure what was said."""
-    found = runs.read([source])
-    differ = [n for n in runs.differing([run.config for run in found]) if n not in ("init_seed", "data_seed")]
-    noted = source / "failures.json"
-    failures = json.loads(noted.read_text()) if noted.exists() else {}
+    found = runs.read(sources)
+    differ = [n for n in labels.differing([run.config for run in found]) if n not in MACHINE and n not in runs.SEEDS]
+    differ.insert(0, "seed")
+    failures: dict[str, str] = {}
+    for noted in (source / "failures.json" for source in sources):
+        failures |= json.loads(noted.read_text()) if noted.exists() else {}
     text = io.StringIO()
     sheet = csv.writer(text, lineterminator="\n")
     figures = ["first task", "average", "last", "last, old", "last, new", "nme average"]
@@ -59,7 +70,7 @@ def lines(source: Path, target: Path) -> int:
         values.append(run.figure("average", "nme"))
         seconds = sum(row["seconds"] for row in run.result["tasks"])
         sheet.writerow(
-            [name, *(runs.show(runs.at(run.config, n)) for n in differ)]
+            [name, *(labels.show(labels.at(run.config, n)) for n in differ)]
             + ["" if v is None else f"{v:.2f}" for v in values]
             + [f"{seconds:.0f}", run.result.get("commit"), run.result["environment"].get("device"), outcome]
             + [run.result.get("command")]
@@ -73,7 +84,7 @@ def lines(source: Path, target: Path) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("runs", type=Path)
+    parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a folder for copies, or a .csv for lines")
     found = parser.parse_args()
     try:

@@ -7,6 +7,8 @@ A table stands between two comments, the first of which is the command that prin
 
     <!-- jioc table benchmarks/results/table6 --paper --format markdown -->
     <!-- end of the table -->
+
+or `python benchmarks/readings.py`, say, for what `jioc table` does not read.
 """
 
 import contextlib
@@ -14,6 +16,7 @@ import io
 import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,20 +24,34 @@ from jioc.cli import main as jioc
 from jioc.files import write
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE = re.compile(r"(<!-- jioc (table [^\n]*?) -->\n).*?(<!-- end of the table -->)", re.DOTALL)
+COMMAND = r"jioc table [^\n]*?|python benchmarks/[^\n]*?"
+TABLE = re.compile(rf"(<!-- ({COMMAND}) -->\n).*?(<!-- end of the table -->)", re.DOTALL)
 
 
-def printed(words: str) -> str:
+def printed(command: str) -> str:
+    program, *words = shlex.split(command)
+    text = _ours(words) if program == "jioc" else _script(words)
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _ours(words: list[str]) -> str:
     text, before = io.StringIO(), Path.cwd()
     os.chdir(ROOT)
     try:
         with contextlib.redirect_stdout(text):
-            status = jioc(shlex.split(words))
+            status = jioc(words)
     finally:
         os.chdir(before)
     if status:
-        sys.exit(f"jioc {words} exited with {status}")
-    return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
+        sys.exit(f"jioc {shlex.join(words)} exited with {status}")
+    return text.getvalue()
+
+
+def _script(words: list[str]) -> str:
+    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    if done.returncode:
+        sys.exit(f"python {shlex.join(words)} exited with {done.returncode}: {done.stderr}")
+    return done.stdout
 
 
 def current(page: str) -> str:

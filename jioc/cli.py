@@ -192,10 +192,10 @@ def table_(words: list[str]) -> int:
     if found.format not in tables.FORMATS:
         raise unknown("value of --format", found.format, tables.FORMATS)
     read = runs.read(found.runs)
-    groups = runs.group(read + (runs.missing(found.recipe, read) if found.recipe else []))
+    groups = runs.group(runs.planned(found.recipe, read) if found.recipe else read)
     sheet = (tables.by_task if found.by_task else tables.summarise)(groups, found.paper)
     if found.format == "text":
-        table(sheet.heads, sheet.rows, sheet.title or None)
+        table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
         print("\n".join(sheet.notes))
     else:
         print(tables.render(sheet, found.format))

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,11 +17,22 @@ from .methods.specs import find
 from .resolve import total_epochs
 
 
-def table(heads: list[str], rows: list[list[str]], title: str | None = None) -> None:
-    """Aligned columns; the whole width of what they hold where the output is not a terminal."""
+def table(
+    heads: list[str],
+    rows: list[list[str]],
+    title: str | None = None,
+    words: int | None = None,
+    blocks: Collection[int] = (),
+) -> None:
+    """Aligned columns; the whole width of what they hold where the output is not a terminal. `words`: so many columns
+    hold words, the others figures; `blocks`: the rows above which a line is left free."""
     rich = Rich(markup=False) if sys.stdout.isatty() else Rich(markup=False, width=200)
-    sheet = Table(*heads, box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for row in rows:
+    sheet = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for i, head in enumerate(heads):
+        sheet.add_column(head, justify="left" if words is None or i < words else "right")
+    for i, row in enumerate(rows):
+        if i in blocks:
+            sheet.add_section()
         sheet.add_row(*map(printable, row))
     rich.print(sheet)
 

@@ -92,7 +92,7 @@ def close(jobs: list[Job], board: Board, out: Path) -> int:
     finished = [job for job in jobs if standing(job) == FINISHED]
     if finished:
         sheet = tables.summarise(runs.group(runs.read([job.folder for job in finished])), beside_paper=False)
-        table(sheet.heads, sheet.rows, sheet.title or None)
+        table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     keep_failures(out, board.failures, [job.name for job in finished])
     if board.interrupted:
         raise Interrupted(f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on")

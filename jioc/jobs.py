@@ -47,12 +47,12 @@ def plan(
 
 
 def select(named: dict[str, Values], only: list[str] | None) -> dict[str, Values]:
-    """The runs that a word names whole, or else those whose name holds it; * stands for anything."""
+    """The runs that a word names whole, * standing for anything, or else those whose name holds it."""
     if not only:
         return named
     chosen: set[str] = set()
     for word in only:
-        hits = {word} if word in named else {name for name in named if fnmatchcase(name, f"*{word}*")}
+        hits = {name for name in named if fnmatchcase(name, word)} or {name for name in named if word in name}
         if not hits:
             raise Refused(f"--only: no run's name holds {word!r}; without it, --dry-run lists them")
         chosen |= hits

@@ -4,13 +4,17 @@ import csv
 import importlib.util
 import json
 import sys
+import xml.dom.minidom
 from argparse import Namespace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from made_results import keep, made
 
+from jioc import command, jobs, recipes
+from jioc.errors import Refused
 from jioc.report import page
 from jioc.report.runs import group, read
 
@@ -40,7 +44,7 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
     runs = keep(tmp_path / "runs", made(classes=100, tasks=10), made(classes=100, tasks=10, seed=2, done=3))
-    assert script("keep").copies(runs, tmp_path / "kept") == 1
+    assert script("keep").copies([runs], tmp_path / "kept") == 1
     (copy,) = (tmp_path / "kept").glob("*/result.json")
     whole, small = runs / copy.parent.name / "result.json", copy
 
@@ -56,10 +60,46 @@ def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
 def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
     runs = keep(tmp_path / "runs", made(alls=[50.0] * 5), made(select="random"), made(seed=2, done=2))
     (runs / "failures.json").write_text(json.dumps({"run-002": "out of memory", "run-009": "no such data"}))
-    assert script("keep").lines(runs, tmp_path / "study.csv") == 4
+    assert script("keep").lines([runs], tmp_path / "study.csv") == 4
     rows = list(csv.DictReader((tmp_path / "study.csv").read_text().splitlines()))
     assert [row["outcome"] for row in rows] == ["finished", "finished", "out of memory", "no such data"]
     assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""
+
+
+def test_runs_of_several_folders_are_kept_together_and_no_folder_of_the_machine(tmp_path: Path) -> None:
+    place = str(tmp_path / "data")
+    first = keep(tmp_path / "a", made(data_dir=place, data_cache=place))
+    second = keep(tmp_path / "b" / "deeper", made(seed=2, data_dir=None, precision="fp32"))
+    told, kept = script("keep"), tmp_path / "kept"
+    assert told.copies([first, second.parent], kept) == told.lines([first, second], tmp_path / "both.csv") == 2
+    files = [*kept.rglob("result.json"), tmp_path / "both.csv"]
+    assert len(files) == 3 and not any(place in file.read_text() for file in files)
+    rows = list(csv.DictReader(files[-1].read_text().splitlines()))
+    assert [(row["seed"], row["precision"]) for row in rows] == [("1", "–"), ("2", "fp32")]
+    with pytest.raises(Refused, match="two runs would be kept in"):
+        told.copies([first, second], tmp_path / "neither")
+    assert not (tmp_path / "neither").exists()
+
+
+def test_the_figure_of_the_readings_shows_what_is_kept() -> None:
+    readings = script("readings")
+    (drawn,) = xml.dom.minidom.parse(str(readings.FIGURE)).getElementsByTagName("dc:description")
+    assert drawn.firstChild is not None
+    assert drawn.firstChild.nodeValue == readings.told(readings.read()), "python benchmarks/readings.py --draw"
+
+
+def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> None:
+    results = ROOT / "benchmarks" / "results"
+    kept = {run.path.parent.name: run.result["command"] for run in read([results / "table6"])}
+    for name in ("study", "parity"):
+        rows = csv.DictReader((results / f"{name}.csv").read_text(encoding="utf-8").splitlines())
+        kept |= {row["run"]: row["command"] for row in rows}
+    wanted = {}
+    for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1}.items():
+        recipe = recipes.find(name)
+        for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
+            wanted[job.name] = command.line(job.config)
+    assert len(kept) >= 48 and kept == {name: wanted.get(name) for name in kept}
 
 
 def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,3 +107,52 @@ def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> N
     words = Namespace(backbone="tiny", stem="cifar", device="cpu", batch_size=128, epochs=2, each=5)
     found = script("scale").work("one process", words)
     assert found["images_per_second"] > 0 and found["gradient_bytes"] > found["statistics_bytes"] > 0
+
+
+def paired(coordinate: str, seed: int, mass: float, norm: float, few: float | None) -> dict[str, Any]:
+    """A result of iCaRL; few: accuracy of the few-shot classes under a tail, where the many-shot ones have 60."""
+    tail = {"long_tail": "paper"} if few is not None else {}
+    result = made(coordinate=coordinate, seed=seed, alls=[50.0] * 5, **tail)
+    for row in result["tasks"][1:]:
+        row["diagnostics"] |= {"old_mass_on_new": mass, "drift_on_old": 1.0}
+        row["diagnostics"] |= {} if few is None else {"many": 60.0, "few": few}
+    last = result["tasks"][-1]
+    last["diagnostics"]["weight_norms"] = [2.0] * last["classes"][0] + [2.0 * norm] * 2
+    return result
+
+
+def test_the_claims_are_measured_on_the_seeds_that_a_pair_shares(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = script("figures")
+    results = [
+        paired("none", 1, 0.5, 1.8, None), paired("none", 2, 0.7, 1.9, None), paired("jioc", 1, 0.3, 1.9, None),
+        paired("jioc", 2, 0.3, 1.7, None), paired("jioc", 3, 0.9, 9.0, None),
+        paired("none", 1, 0.5, 1.5, 40.0), paired("jioc", 1, 0.6, 1.2, 55.0),
+    ]  # fmt: skip
+    for coordinate in ("none", "oc"):
+        results.append(made("ssil", coordinate))
+    place = keep(tmp_path / "runs", *results)
+    balanced, tail = figures.columns(place).items()
+    assert (balanced[0], tail[0]) == ("CIFAR-100, 1,000 exemplars", "CIFAR-100-LT, 1,000 exemplars")
+    (pair,), (tailed,) = figures.pairs(balanced[1]), figures.pairs(tail[1])
+    mass, drift, norms, gap, shots = figures.CLAIMS
+    assert pair.values(mass) == ([pytest.approx(0.5), pytest.approx(0.7)], [pytest.approx(0.3)] * 2)
+    assert pair.values(norms) == (pytest.approx([1.8, 1.9]), pytest.approx([1.9, 1.7])) and pair.values(shots) == (
+        [],
+        [],
+    )
+    assert pair.values(gap)[0] == [6.0, 6.0]
+    looks = [pair.look(mass), pair.look(norms), pair.look(drift), tailed.look(mass), tailed.look(shots)]
+    assert looks == [figures.NEARER, figures.SAME, figures.SAME, figures.FARTHER, figures.NEARER]
+    drawn = figures.draw(place, tmp_path / "figures")
+    assert [path.name for path in drawn] == ["figure4.svg", "pairs.svg"]
+    assert all(path.read_bytes().startswith(b"<?xml") for path in drawn)
+    assert "0.60 → 0.30 (-0.30 ± 0.14)" in capsys.readouterr().out
+
+
+def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:
+    place = keep(tmp_path / "runs", made(), made(coordinate="jioc", done=2))
+    with pytest.raises(Refused, match="neither SS-IL nor a host with and without JIOC"):
+        script("figures").draw(place, tmp_path / "figures")
+    assert not (tmp_path / "figures").exists()

@@ -187,6 +187,7 @@ def test_only_takes_a_whole_name_before_a_part() -> None:
     named: dict[str, Any] = {"jioc": {}, "jioc-temperature-4": {}, "oc-temperature-4": {}, "none": {}}
     assert list(select(named, ["jioc"])) == ["jioc"]
     assert list(select(named, ["jioc-"])) == ["jioc-temperature-4"]
+    assert list(select(named, ["oc-*"])) == ["oc-temperature-4"]
     assert list(select(named, ["none", "jioc*4"])) == ["jioc-temperature-4", "none"]
 
 

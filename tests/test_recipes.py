@@ -14,9 +14,11 @@ from jioc import cli, command, recipes
 from jioc import config as settings
 from jioc.config import MACHINE, Config
 from jioc.flags import said
+from jioc.jobs import select
 from jioc.methods.specs import SPECS, find
 from jioc.report import paper
 from jioc.resolve import resolve
+from jioc.runner import run
 
 PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
 TABLES = {"table2": 2, "table3": 3, "table4": 4, "table5": 5, "table6": 6}
@@ -39,9 +41,28 @@ def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
 
 def test_recipes_agree_on_what_a_name_means() -> None:
     named: dict[str, Any] = {}
-    for name in [*TABLES, "figure4", "table6-controls"]:
-        for run, values in recipes.find(name).make().items():
-            assert named.setdefault(run, values) == values
+    for name in [*TABLES, "figure4", "comparison", "comparison-checks", "table6-controls"]:
+        for wanted, values in recipes.find(name).make().items():
+            assert named.setdefault(wanted, values) == values
+
+
+def test_the_comparison_has_two_columns_whole() -> None:
+    made = recipes.find("comparison").make()
+    for prefix, table in (("cifar100-resnet32-2000", "table3"), ("cifar100-lt-resnet32-1000", "table2")):
+        whole = {n for n in made if n.startswith(prefix)}
+        assert {n for n in recipes.find(table).make() if n.startswith(prefix)} < whole and len(whole) == 20
+        hosts = {n.removesuffix("-jioc") for n in whole if n.endswith("-jioc")}
+        assert len(hosts) == 6 and {f"{host}-none" for host in hosts} < whole
+    pairs = select(made, ["icarl", "der", "foster"])  # as docs/grid.md asks for them
+    assert len(pairs) == 12 and all(name.endswith(("-none", "-jioc")) for name in pairs)
+
+
+@pytest.mark.parametrize("method", ["bic", "podnet"])
+def test_as_published_and_as_pycil_codes_it_stand_beside_the_same_figure(method: str) -> None:
+    made = recipes.find("comparison").make()
+    ours, coded = (finished(made[f"cifar100-resnet32-2000-{method}-{word}"]) for word in ("none", "pycil"))
+    (name,) = settings.differences(ours["config"], coded["config"])
+    assert name.startswith("options.") and paper.setting(ours) == paper.setting(coded) is not None
 
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
@@ -106,3 +127,11 @@ def test_a_column_whose_data_is_elsewhere_runs_on_a_made_tree(tmp_path: Path) ->
     (kept,) = (tmp_path / "out").glob("*/result.json")
     result = json.loads(kept.read_bytes())
     assert result["complete"] and len(result["tasks"]) == 3 and result["config"]["coordination"]["coordinate"] == "jioc"
+
+
+def test_every_row_of_the_comparison_runs() -> None:
+    small: dict[str, Any] = {"data": "digits", "long_tail": 20.0, "tasks": 2, "backbone": "tiny", "memory": 60}
+    small |= {"first": {"epochs": 1}, "later": {"epochs": 1}, "batch_size": 256, "device": "cpu"}
+    for values in select(recipes.find("comparison").make(), ["cifar100-lt"]).values():
+        result = run(**values | small)
+        assert result["complete"] and len(result["tasks"]) == 2

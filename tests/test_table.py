@@ -11,8 +11,8 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
-from jioc.report import paper
-from jioc.report.runs import group, read
+from jioc.report import paper, tables
+from jioc.report.runs import group, planned, read
 from jioc.report.tables import by_task, number, spread, summarise
 from jioc.resolve import resolve
 
@@ -29,11 +29,13 @@ def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path)
     assert sheet.rows[0][:3] == ["iCaRL", "3", want]
 
 
-@pytest.mark.parametrize("change", [{"memory": 500}, {"order_seed": 7}, {"backbone": "resnet32"}])
-def test_another_setting_is_another_row_named_by_it(tmp_path: Path, change: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"memory": 500}, "500 exemplars"), ({"order_seed": 7}, "order-seed 7"), ({"backbone": "resnet32"}, "resnet32")],
+)
+def test_another_setting_is_another_row_named_by_it(tmp_path: Path, change: dict[str, object], told: str) -> None:
     groups = group(read([keep(tmp_path, made(), made(**change))]))
-    ((key, value),) = change.items()
-    assert len(groups) == 2 and f"{key.replace('_', '-')} {value}" in groups[1].label
+    assert len(groups) == 2 and groups[1].label == f"iCaRL, {told}"
 
 
 def test_the_gain_is_taken_seed_by_seed(tmp_path: Path) -> None:
@@ -115,12 +117,57 @@ def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pyte
     ]
 
 
+def test_a_table_has_the_recipes_order_and_nothing_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    comparison = recipes.find("comparison")
+    names = [
+        "lt-resnet32-1000-foster-none",
+        "resnet32-2000-wa-jioc",
+        "resnet32-2000-bic-pycil",
+        "resnet32-2000-wa-none",
+    ]
+    wanted = [comparison.make()[f"cifar100-{name}"] for name in names]
+    ran = [made(**TEN) | {"config": settings.plain(resolve(settings.make(**values)))} for values in wanted]
+    runs = keep(tmp_path, made(memory=777, **TEN), *ran)
+    sheet = summarise(group(planned(comparison, read([runs]))), beside_paper=True)
+    run = sheet.heads.index("run")
+    told = [row[run].split(",")[0] for row in sheet.rows]
+    assert len(told) == 41 and told[:20] == told[20:40] and told[40] == "iCaRL"  # balanced, tail, and the other one
+    hosts = ["BiC", "PODNet", "SS-IL", "COIL", "iCaRL", "DER", "FOSTER", "WA", "Replay", "Finetune", "Joint"]
+    assert list(dict.fromkeys(name.split(" + ")[0] for name in told[:20])) == hosts
+    figures = {row[run]: row[sheet.heads.index("paper")] for row in sheet.rows[:20]}
+    beside = [figure for name, figure in figures.items() if name.startswith("BiC") and "JIOC" not in name]
+    assert beside == ["61.93", "61.93"]  # as published and as PyCIL codes it
+    for form in tables.FORMATS:
+        assert main(["table", str(runs), "--paper", "--recipe", "comparison", "--format", form]) == 0
+        assert capsys.readouterr().out.count("not run") == 40 - len(ran)
+
+
+def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
+    results = [made("foster", seed=s) for s in (1, 2)]
+    for result in results:
+        for row in result["tasks"]:
+            row["readouts"] = {"boosted": row["cnn"], "compressed": row["nme"]}
+        for kind in ("average", "last"):
+            result[kind] |= {"boosted": result[kind]["cnn"], "compressed": result[kind]["nme"] - 2}
+    sheet = summarise(group(read([keep(tmp_path, *results, made())])), beside_paper=False)
+    assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
+
+
+def test_what_was_begun_is_unfinished_and_not_unrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = recipes.find("table6").make()["cifar100-resnet32-1000-icarl-oc"]
+    begun = made(done=3, **TEN) | {"config": settings.plain(resolve(settings.make(**named, seed=2)))}
+    assert main(["table", str(keep(tmp_path, begun)), "--paper", "--recipe", "table6", "--format", "markdown"]) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines() if line.startswith("| iCaRL")]
+    assert [row[2] for row in rows] == ["not run", "not run", "unfinished", "not run"]
+    assert rows[2][1] == "0" and rows[2][-3] == "56.40"
+
+
 def test_by_task_the_papers_rows_stand_below_ours(tmp_path: Path) -> None:
     results = [made(seed=s, alls=[90.0 - 5 * t + s for t in range(10)], **TEN) for s in (1, 3)]
     sheet = by_task(group(read([keep(tmp_path, *results)])), beside_paper=True)
     assert [row[:3] for row in sheet.rows] == [
         *(["iCaRL", kind, "2"] for kind in ("all", "old", "new")),
-        *(["  the paper", kind, "1"] for kind in ("all", "old", "new")),
+        *(["iCaRL (paper)", kind, "–"] for kind in ("all", "old", "new")),
     ]
     assert sheet.rows[0][3:6] == ["92.00", "87.00", "82.00"] and sheet.rows[0][-1] == "69.50"
     assert sheet.rows[1][3:5] == ["–", "84.00"]

@@ -116,7 +116,8 @@ def cosines(features: Tensor, rows: Tensor) -> Tensor:
 def transported(rows: Tensor, source: Tensor, target: Tensor, regularisation: float) -> Tensor:
     """Weights for the target's classes, each a mixture of the rows (m, d) of the source's by transport: (n, d)."""
     cost = torch.cdist(source.double(), target.double(), p=3)
-    mixed = sinkhorn(cost, regularisation).T @ F.normalize(rows.double(), dim=1)
+    plan = sinkhorn(cost.cpu(), regularisation).to(cost)  # so small that launching it would cost more
+    mixed = plan.T @ F.normalize(rows.double(), dim=1)
     return (mixed * rows.norm(dim=1).mean() / mixed.norm(dim=1).mean()).to(rows)
 
 
@@ -126,6 +127,8 @@ def sinkhorn(cost: Tensor, regularisation: float, iterations: int = 300) -> Tens
     kernel, row, column = -cost / regularisation, -math.log(m), -math.log(n)
     u = torch.zeros_like(cost[:, 0])
     for _ in range(iterations):
-        v = column - (kernel + u[:, None]).logsumexp(0)
+        v, before = column - (kernel + u[:, None]).logsumexp(0), u
         u = row - (kernel + v).logsumexp(1)
+        if torch.allclose(u, before, rtol=0, atol=1e-14):
+            break
     return (kernel + u[:, None] + v).exp()

@@ -2,6 +2,7 @@
 
 import io
 import math
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -109,7 +110,8 @@ def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float 
         figures = [mean_std(by_classes[x]) for x in at]
         middle = [m or 0.0 for m, _ in figures]
         spread = [s or 0.0 for _, s in figures]
-        look: dict[str, Any] = {"color": COLOURS[i % 7], "linestyle": STYLES[i // 7 % 4], "marker": MARKS[i % 7]}
+        mark = MARKS[(i + i // 28) % 7]  # colours and styles repeat after 28
+        look: dict[str, Any] = {"color": COLOURS[i % 7], "linestyle": STYLES[i // 7 % 4], "marker": mark}
         axes.plot(at, middle, label=g.label, **look)
         low, high = zip(*((m - s, m + s) for m, s in zip(middle, spread, strict=True)), strict=True)
         axes.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
@@ -172,7 +174,7 @@ def matrices(groups: list[Group]) -> "Figure":
         ax.set_visible(False)
     for ax, g in zip(axes, shown, strict=False):
         ax.grid(False)
-        ax.set_title(g.label, loc="left")
+        ax.set_title(textwrap.fill(g.label, 28, break_on_hyphens=False), loc="left")
         ax.set_xlabel("task tested")
         ax.set_ylabel("tasks learnt")
         cells = _matrix(g)

@@ -373,7 +373,7 @@ function summary() {
     return { g, cells };
   });
   let caption = "Mean ± standard deviation over n seeds.";
-  if (pairs) caption += " Gain: average minus that of the same method without coordination, seed by seed.";
+  if (pairs) caption += " Gain: average minus that of the same setting without coordination, seed by seed.";
   if (theirs) caption += " Paper: Wang et al., IJCAI 2024, the same data, backbone, memory and tasks.";
   const open = D.runs.filter((run, r) => !run.complete && !hidden.has(r)).length;
   if (open) caption += ` ${open} unfinished ${open === 1 ? "run is" : "runs are"} drawn below as far as they have come and not averaged here.`;

@@ -8,7 +8,8 @@ from typing import Any
 from .. import __version__
 from ..files import write
 from . import paper
-from .runs import Group, Run, at, differing, scene, show
+from .labels import at, differing, show
+from .runs import Group, Run
 
 DIGITS = 6  # significant digits of what is embedded
 BY_TASK = (
@@ -65,7 +66,7 @@ def content(groups: list[Group]) -> dict[str, Any]:
             {
                 "label": g.label,
                 "name": g.name,
-                "scene": scene(g),
+                "scene": g.scene,
                 "coordinate": g.coordinate,
                 "base": None if g.base is None else groups.index(g.base),
                 "headline": g.runs[0].headline,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..methods.specs import SPECS, Spec
+from ..pycil import METHODS
 
 Setting = tuple[str, str, int, int, str, str]
 """data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""
@@ -29,7 +30,8 @@ def setting(result: dict[str, Any]) -> Setting | None:
 
 def cell(config: dict[str, Any], tasks: int) -> Setting | None:
     """The place of a setting with that many equal tasks. The paper has no shorter schedules and no other losses of a
-    host (its own options changed); the readings of JIOC that the paper leaves open share a cell."""
+    host (its own options changed, other than to PyCIL's, with which the paper implements them); the readings of JIOC
+    that the paper leaves open share a cell."""
     tail, method = config.get("long_tail"), str(config.get("method"))
     if config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper"):
         return None
@@ -41,8 +43,9 @@ def cell(config: dict[str, Any], tasks: int) -> Setting | None:
 
 
 def _options_changed(config: dict[str, Any], spec: Spec) -> bool:
-    given = config.get("options") or {}
-    return any(given.get(name, usual) != usual for name, usual in spec.options().model_dump().items())
+    given, coded = config.get("options") or {}, METHODS[spec.name].options if spec.name in METHODS else {}
+    usual = spec.options().model_dump()
+    return any(given.get(name, value) not in (value, coded.get(name, value)) for name, value in usual.items())
 
 
 def _shorter(config: dict[str, Any], spec: Spec) -> bool:

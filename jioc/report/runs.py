@@ -9,15 +9,20 @@ from typing import Any
 
 from .. import config as settings
 from .. import store
-from ..config import Config
+from ..config import Config, Coordination
 from ..errors import Refused
-from ..methods.specs import SPECS
+from ..jobs import scaled
+from ..methods.specs import SPECS, find
 from ..recipes import Recipe
 from ..resolve import resolve
+from . import labels
 
 FORMAT = 1
 SEEDS = ("seed", "init_seed", "data_seed")
-TOLD_FIRST = ("data", "long_tail", "backbone", "tasks", "base", "increment", "memory", "memory_per_class")
+OF_INPUTS = ("delta", "delta_scale")
+OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
+IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
+"""Options of JIOC that have no part in a loss."""
 
 
 @dataclass
@@ -64,8 +69,12 @@ class Group:
     """Runs of one setting, an element each seed."""
 
     runs: list[Run]
-    label: str = ""  # unique
+    label: str = ""  # unique: name and place
     name: str = ""  # unique among those of its scene
+    scene: str = ""  # where it ran: data, backbone, tasks, memory
+    places: tuple[str, ...] = ()  # the parts of the scene
+    place: str = ""  # those in which the scenes differ
+    ground: str = ""  # those that all have
     base: "Group | None" = field(default=None, repr=False)  # the same setting without coordination
 
     @property
@@ -119,42 +128,45 @@ def _check(path: Path, result: Any) -> None:
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
-def missing(recipe: Recipe, found: list[Run]) -> list[Run]:
-    """A run without tasks for each setting of a recipe that no finished run has."""
-    there = {_key(setting(run)) for run in found if run.complete}
-    wanted = [
-        Run(Path(label), {"config": settings.plain(resolve(settings.make(**values))), "classes": [], "tasks": []})
-        for label, values in recipe.make().items()
-    ]
-    return [run for run in wanted if _key(setting(run)) not in there]
+def planned(recipe: Recipe, found: list[Run]) -> list[Run]:
+    """The runs in the recipe's order, others last, with one without tasks for each setting of the recipe, at its own
+    scale, that was not even begun."""
+    wanted = {}
+    for label, values in recipe.make().items():
+        config = resolve(settings.make(**scaled(values, find(str(values["method"])), recipe.scale)))
+        run = Run(Path(label), {"config": settings.plain(config), "classes": [], "tasks": []})
+        wanted[_key(setting(run))] = run
+    there = {_key(setting(run)) for run in found}
+    place = {key: i for i, key in enumerate(wanted)}
+    every = found + [run for key, run in wanted.items() if key not in there]
+    return sorted(every, key=lambda run: place.get(_key(setting(run)), len(place)))
 
 
 def setting(run: Run) -> dict[str, Any]:
-    """The configuration without seeds and machine; what an older version did not know is at its default."""
+    """The configuration without seeds and machine; what an older version did not know is at its default, and so are
+    the options of JIOC that have no part in the loss."""
     spec = SPECS.get(str(run.config.get("method")))
     usual = settings.plain(Config(method="", options=spec.options().model_dump() if spec else {}))
+    usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
+    found = dict(usual)
     for key, value in run.config.items():
         both = isinstance(value, dict) and isinstance(usual.get(key), dict)
-        usual[key] = usual[key] | value if both else value
-    return {k: v for k, v in usual.items() if k not in SEEDS and k not in settings.MACHINE}
+        found[key] = usual[key] | value if both else value
+    idle = IDLE.get(found["coordination"]["coordinate"], ())
+    found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
+    return {k: v for k, v in found.items() if k not in SEEDS and k not in settings.MACHINE}
 
 
 def group(runs: Iterable[Run]) -> list[Group]:
-    """Groups in order of first appearance, each coordinated one after its uncoordinated host; labels are unique."""
+    """Runs of one setting together, each coordinated group with its uncoordinated host; named and sorted."""
     by_setting: dict[str, list[Run]] = {}
     for run in runs:
         by_setting.setdefault(_key(setting(run)), []).append(run)
-    found = {key: Group(sorted(of, key=lambda r: str(r.seeds))) for key, of in by_setting.items()}
-    hosts = {_key(_host(g.config)): g for g in found.values() if g.coordinate == "none"}
-    for g in found.values():
+    groups = [Group(sorted(of, key=lambda r: str(r.seeds))) for of in by_setting.values()]
+    hosts = {_key(_host(g.config)): g for g in groups if g.coordinate == "none"}
+    for g in groups:
         g.base = hosts.get(_key(_host(g.config))) if g.coordinate != "none" else None
-    rank = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}
-    place: dict[str, int] = {}
-    for key in (_key(_host(g.config)) for g in found.values()):
-        place.setdefault(key, len(place))
-    groups = sorted(found.values(), key=lambda g: (place[_key(_host(g.config))], rank.get(g.coordinate, 4)))
-    _label(groups)
-    return groups
+    return labels.assign(groups)
 
 
 def _key(values: dict[str, Any]) -> str:
@@ -163,79 +175,6 @@ def _key(values: dict[str, Any]) -> str:
 
 def _host(config: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in config.items() if k != "coordination"}
-
-
-def name(config: dict[str, Any]) -> str:
-    """iCaRL + JIOC."""
-    method = str(config.get("method"))
-    title = SPECS[method].title if method in SPECS else Path(method).stem
-    word = (config.get("coordination") or {}).get("coordinate", "none")
-    return title if word == "none" else f"{title} + {word.upper()}"
-
-
-def _label(groups: list[Group]) -> None:
-    """The name, and where several share it the settings in which they differ."""
-    by_name: dict[str, list[Group]] = {}
-    for g in groups:
-        by_name.setdefault(name(g.config), []).append(g)
-    for title, of in by_name.items():
-        paths = differing([g.config for g in of])
-        told: dict[str, int] = {}
-        for g in of:
-            parts = [f"{p.rsplit('.', 1)[-1].replace('_', '-')} {show(at(g.config, p))}" for p in paths[:3]]
-            label = ", ".join([title, *parts])
-            told[label] = told.get(label, 0) + 1
-            g.label = label if told[label] == 1 else f"{label} ({told[label]})"
-        scenes = [scene(g) for g in of]
-        for g, where in zip(of, scenes, strict=True):
-            g.name = title if scenes.count(where) == 1 else g.label
-
-
-def differing(configs: list[dict[str, Any]]) -> list[str]:
-    """Dotted names of the settings in which the configurations differ, those that say most first."""
-    names = {n for c in configs[1:] for n in settings.differences(configs[0], c)}
-    return sorted(names, key=lambda n: (TOLD_FIRST.index(n) if n in TOLD_FIRST else len(TOLD_FIRST), n))
-
-
-def at(config: dict[str, Any], path: str) -> Any:
-    value: Any = config
-    for word in path.split("."):
-        value = value.get(word) if isinstance(value, dict) else None
-    return value
-
-
-def show(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "–"}[value]
-    if isinstance(value, (list, tuple)):
-        text = ",".join(map(str, value))
-        return text if len(text) <= 24 else f"{text[:22]}…"
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def scene(g: Group) -> str:
-    """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars."""
-    c = g.config
-    parts = [Path(str(c.get("data"))).name]
-    if c.get("long_tail") is not None:
-        parts.append(f"long tail {show(c['long_tail'])}")
-    parts += [str(c.get("backbone")), _tasks(g)]
-    if c.get("memory_per_class"):
-        parts.append(f"{c['memory_per_class']} exemplars a class")
-    else:
-        parts.append(f"{c.get('memory', 0):,} exemplars")
-    if c.get("holdout"):
-        parts.append(f"judged by {100 * c['holdout']:g} % held out")
-    return ", ".join(parts)
-
-
-def _tasks(g: Group) -> str:
-    c = g.config
-    if g.complete:
-        return f"{len(g.complete[0].result['tasks'])} tasks"
-    if c.get("tasks") or c.get("task_sizes"):
-        return f"{c.get('tasks') or len(c['task_sizes'])} tasks"
-    return f"{c.get('base') or c.get('increment')}+{c.get('increment')} classes" if c.get("increment") else "unfinished"
 
 
 def mean_std(values: list[float]) -> tuple[float | None, float | None]:

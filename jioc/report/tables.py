@@ -3,87 +3,124 @@
 from dataclasses import dataclass
 
 from ..errors import unknown
-from . import paper
-from .runs import Group, mean_std, scene
+from . import labels, paper
+from .runs import Group, mean_std
 
 FORMATS = ("text", "markdown", "latex")
 
 
 @dataclass
 class Sheet:
+    """A table. Columns up to `n` hold words, the others figures; `blocks`: rows that begin another part."""
+
     title: str
     heads: list[str]
     rows: list[list[str]]
     notes: list[str]
+    blocks: list[int]
+
+    @property
+    def words(self) -> int:
+        return self.heads.index("n")
 
 
 def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     """A row for each setting; the read-out by which methods are judged comes first."""
-    names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
-    scenes = list(dict.fromkeys(map(scene, groups)))
-    heads = ["run"] if len(scenes) == 1 else ["setting", "run"]
+    names = _readouts(groups)
+    title, scenes = _title(groups)
+    heads = _first_heads(scenes)
     heads += ["n", *(f"{n.upper()} {kind}" for n in names for kind in ("average", "last")), "gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
-    rows, unfinished, unmatched = [], 0, 0
-    for where in scenes:
-        for g in (g for g in groups if scene(g) == where):
-            judged = g.runs[0].headline
-            row = [g.label] if len(scenes) == 1 else [where, g.name]
-            row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
-            if g.runs[0].planned:
-                row[heads.index(f"{judged.upper()} average")] = "not run"
-            row.append(spread(g.gains(judged), "+"))
-            if beside_paper:
-                cell = _cell(g)
-                theirs, ours = paper.average(cell), mean_std(g.figures("average", judged))[0]
-                unmatched += theirs is None
-                row += [number(theirs), number(None if theirs is None or ours is None else ours - theirs, "+")]
-                row.append(number(paper.gain(cell), "+"))
-            rows.append(row)
-            unfinished += sum(not run.complete and not run.planned for run in g.runs)
+    rows, unmatched = [], 0
+    for g in groups:
+        judged = g.runs[0].headline
+        row = _first_cells(g, scenes)
+        row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
+        if not g.complete:
+            row[heads.index(f"{judged.upper()} average")] = "not run" if g.runs[0].planned else "unfinished"
+        row.append(spread(g.gains(judged), "+"))
+        if beside_paper:
+            cell = _cell(g)
+            theirs, ours = paper.average(cell), mean_std(g.figures("average", judged))[0]
+            unmatched += theirs is None
+            row += [number(theirs), number(None if theirs is None or ours is None else ours - theirs, "+")]
+            row.append(number(paper.gain(cell), "+"))
+        rows.append(row)
+    blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
     notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
     if any(g.base for g in groups):
-        notes.append("gain: average minus that of the same method without coordination, seed by seed")
+        notes.append("gain: average minus that of the same setting without coordination, seed by seed")
+    if beside_paper and unmatched < len(rows):
+        notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups)}) minus the paper's")
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(rows)} rows have no counterpart in the paper")
+    return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
+
+
+def _judged(groups: list[Group]) -> str:
+    names = dict.fromkeys(g.runs[0].headline.upper() for g in groups)
+    return " or ".join(names) + (", whichever the method is judged by" if len(names) > 1 else "")
+
+
+def _warnings(groups: list[Group]) -> list[str]:
+    notes = []
+    runs = [run for g in groups for run in g.runs if not run.planned]
+    unfinished = sum(not run.complete for run in runs)
     if unfinished:
-        begun = sum(not run.planned for g in groups for run in g.runs)
-        notes.append(f"unfinished and not averaged: {unfinished} of {begun} runs")
-    return Sheet(scenes[0] if len(scenes) == 1 else "", heads, rows, notes)
+        notes.append(f"unfinished and not averaged: {unfinished} of {len(runs)} runs")
+    again = sum(len(g.complete) - len({run.seeds for run in g.complete}) for g in groups)
+    if again:
+        notes.append(f"seeds run more than once count each time: {again} of {len(runs)} runs")
+    return notes
+
+
+def _title(groups: list[Group]) -> tuple[str, list[str]]:
+    """What is the same for all groups, and their scenes."""
+    scenes = list(dict.fromkeys(g.scene for g in groups))
+    if len(scenes) == 1:
+        return scenes[0], scenes
+    return groups[0].ground if groups else "", scenes
+
+
+def _first_heads(scenes: list[str]) -> list[str]:
+    return ["run"] if len(scenes) == 1 else ["setting", "run"]
+
+
+def _first_cells(g: Group, scenes: list[str]) -> list[str]:
+    return [g.name] if len(scenes) == 1 else [g.place or "–", g.name]
 
 
 def _cell(g: Group) -> paper.Setting | None:
     if g.complete:
         return paper.setting(g.complete[0].result)
-    return paper.cell(g.config, g.config["tasks"]) if g.runs[0].planned and g.config.get("tasks") else None
+    return paper.cell(g.config, g.config["tasks"]) if g.config.get("tasks") else None
 
 
 def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     """The accuracy after each task on all, old and new classes, the paper's below ours; means over seeds."""
     shown = [g for g in groups if g.complete]
-    scenes = list(dict.fromkeys(map(scene, shown)))
+    title, scenes = _title(shown)
     last = max((len(g.complete[0].result["tasks"]) for g in shown), default=0)
-    heads = (["run"] if len(scenes) == 1 else ["setting", "run"]) + [
-        "classes",
-        "n",
-        *map(str, range(1, last + 1)),
-        "mean",
-    ]
-    rows = []
-    for where in scenes:
-        for g in (g for g in shown if scene(g) == where):
-            named = [g.label] if len(scenes) == 1 else [where, g.name]
-            curves = [(named, str(len(g.complete)), _curves(g))]
-            theirs = paper.curve(_cell(g)) if beside_paper else None
-            if theirs is not None:
-                curves.append(([*named[:-1], "  the paper"], "1", {k: _from_second(k, v) for k, v in theirs.items()}))
-            for label, n, curve in curves:
-                for kind in ("all", "old", "new"):
-                    values = curve[kind] + [None] * (last - len(curve[kind]))
-                    mean = mean_std([v for v in values if v is not None])[0]
-                    rows.append([*label, kind, n, *map(number, values), number(mean)])
-    notes = ["accuracy in percent of the read-out that the method is judged by, after each task; means over n seeds"]
-    return Sheet(scenes[0] if len(scenes) == 1 else "", heads, rows, notes)
+    heads = [*_first_heads(scenes), "classes", "n", *map(str, range(1, last + 1)), "mean"]
+    rows: list[list[str]] = []
+    blocks: list[int] = []
+    for g in shown:
+        named = _first_cells(g, scenes)
+        curves = [(named, str(len(g.complete)), _curves(g))]
+        theirs = paper.curve(_cell(g)) if beside_paper else None
+        if theirs is not None:
+            curve = {k: _from_second(k, v) for k, v in theirs.items()}
+            curves.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve))
+        blocks += [len(rows)] * bool(rows)
+        for label, n, curve in curves:
+            for kind in ("all", "old", "new"):
+                values = curve[kind] + [None] * (last - len(curve[kind]))
+                mean = mean_std([v for v in values if v is not None])[0]
+                rows.append([*label, kind, n, *map(number, values), number(mean)])
+    notes = [f"accuracy in percent ({_judged(groups)}) after each task on the classes seen; means over n seeds"]
+    if unrun := [g.label for g in groups if g.runs[0].planned]:
+        notes.append(f"not run: {'; '.join(unrun)}")
+    return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
 
 
 def _curves(g: Group) -> dict[str, list[float | None]]:
@@ -97,6 +134,23 @@ def _curves(g: Group) -> dict[str, list[float | None]]:
 def _from_second(kind: str, values: list[float]) -> list[float | None]:
     """The paper's row for old classes begins with the second task."""
     return [None, *values] if kind == "old" else list(values)
+
+
+def _readouts(groups: list[Group]) -> list[str]:
+    """Those of the runs; one that repeats another wherever it is, as FOSTER's `boosted` its `cnn`, is left out."""
+    names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
+
+    def figures(name: str) -> list[list[float]]:
+        return [g.figures(kind, name) for g in groups for kind in ("average", "last")]
+
+    def repeats(name: str, other: str) -> bool:
+        return any(figures(name)) and all(a in ([], b) for a, b in zip(figures(name), figures(other), strict=True))
+
+    found: list[str] = []
+    for name in names:
+        if not any(repeats(name, other) for other in found):
+            found.append(name)
+    return found
 
 
 def number(value: float | None, sign: str = "") -> str:
@@ -121,10 +175,9 @@ def _markdown(sheet: Sheet) -> str:
     def line(cells: list[str]) -> str:
         return "| " + " | ".join(c.replace("\\", "\\\\").replace("|", "\\|") for c in cells) + " |"
 
-    words = sheet.heads.index("n")
-    rule = "| " + " | ".join("---" if i < words else "---:" for i in range(len(sheet.heads))) + " |"
+    rule = "| " + " | ".join("---" if i < sheet.words else "---:" for i in range(len(sheet.heads))) + " |"
     title = [f"{sheet.title}", ""] if sheet.title else []
-    return "\n".join([*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *(f"{n}  " for n in sheet.notes)])
+    return "\n".join([*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *(f"- {n}" for n in sheet.notes)])
 
 
 ESCAPED = {c: f"\\{c}" for c in "&%$#_{}"} | {
@@ -133,6 +186,8 @@ ESCAPED = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "^": r"\textasciicircum{}",
     "–": "--",
     "±": r"$\pm$",
+    "×": r"$\times$",
+    "…": r"\ldots{}",
 }
 
 
@@ -147,8 +202,10 @@ def _latex(sheet: Sheet) -> str:
     def line(cells: list[str]) -> str:
         return "  " + " & ".join(map(tex, cells)) + r" \\"
 
-    words = sheet.heads.index("n")
-    columns = "l" * words + "r" * (len(sheet.heads) - words)
+    columns = "l" * sheet.words + "r" * (len(sheet.heads) - sheet.words)
     notes = [f"% {note}" for note in [sheet.title, *sheet.notes] if note]
-    body = [r"  \toprule", line(sheet.heads), r"  \midrule", *map(line, sheet.rows), r"  \bottomrule"]
+    body = [r"  \toprule", line(sheet.heads), r"  \midrule"]
+    for i, row in enumerate(sheet.rows):
+        body += [r"  \midrule"] * (i in sheet.blocks) + [line(row)]
+    body.append(r"  \bottomrule")
     return "\n".join([*notes, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])

@@ -1,0 +1,277 @@
+"""The figures of the comparison, drawn from its results: figure 4 of the paper, and what JIOC does inside each host.
+
+    python benchmarks/figures.py benchmarks/results/comparison docs/figures
+
+figure4.svg: SS-IL against SS-IL with output coordination, the accuracy after each task. pairs.svg: the paper's claims
+measured on each host without and with JIOC, as means over the tasks after the first (lengths of rows: after the last
+task, and not of cosine heads, in which they have no part); the same figures are printed as a table. A column of the
+comparison is a panel, or a row of panels; what has not been run is left out.
+"""
+
+import argparse
+import io
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from jioc import recipes
+from jioc.console import table
+from jioc.errors import Refused, sentence
+from jioc.files import write
+from jioc.methods.specs import SPECS
+from jioc.report import runs
+from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
+from jioc.report.runs import Group, Run, mean_std
+from jioc.report.tables import number, spread
+
+Columns = dict[str, list[Group]]
+COSINE = ("podnet", "coil")  # heads in which the length of a row has no part
+GREY = "#5f6368"
+NEARER, FARTHER, SAME = (COLOURS[0], "o"), (COLOURS[1], "s"), (GREY, "D")
+
+
+# --- what is measured ---
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure of a run that coordination should bring nearer to its aim."""
+
+    name: str
+    unit: str
+    aim: float
+    measure: Callable[[Run], float | None]
+
+
+def diagnostic(name: str) -> Callable[[Run], float | None]:
+    return lambda run: mean_std([v for row in later(run) if (v := row["diagnostics"].get(name)) is not None])[0]
+
+
+def later(run: Run) -> list[dict[str, Any]]:
+    """The rows of the tasks after the first."""
+    return [row | {"diagnostics": row.get("diagnostics") or {}} for row in run.result["tasks"][1:]]
+
+
+def new_over_old(run: Run) -> float | None:
+    """Mean length of the new classes' rows over that of the old classes', after the last task."""
+    *_, last = later(run)
+    norms, first = last["diagnostics"].get("weight_norms"), last["classes"][0]
+    if norms is None or run.config["method"] in COSINE:
+        return None
+    return (sum(norms[first:]) / len(norms[first:])) / (sum(norms[:first]) / first)
+
+
+def many_less_few(run: Run) -> float | None:
+    gaps = [d["many"] - d["few"] for row in later(run) if (d := row["diagnostics"]).get("few") is not None]
+    return mean_std(gaps)[0]
+
+
+def new_less_old(run: Run) -> float | None:
+    return mean_std([row["new"] - row["old"] for row in run.readouts[run.headline][1:]])[0]
+
+
+CLAIMS = (
+    Claim("Old images\non new heads", "probability", 0, diagnostic("old_mass_on_new")),
+    Claim("Drift of\nold heads", "KL divergence (nats)", 0, diagnostic("drift_on_old")),
+    Claim("Weight norms,\nnew : old", "ratio", 1, new_over_old),
+    Claim("Accuracy,\nnew − old", "points", 0, new_less_old),
+    Claim("Accuracy,\nmany − few", "points", 0, many_less_few),
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A host and the same with JIOC, by the seeds that both have."""
+
+    host: str
+    runs: list[tuple[Run, Run]]
+
+    def values(self, claim: Claim) -> tuple[list[float], list[float]]:
+        found = [(claim.measure(without), claim.measure(coordinated)) for without, coordinated in self.runs]
+        known = [(a, b) for a, b in found if a is not None and b is not None]
+        return [a for a, _ in known], [b for _, b in known]
+
+    def look(self, claim: Claim) -> tuple[str, str]:
+        """Colour and mark by whether JIOC brings it nearer to the aim; less than the seeds differ, or than can be told
+        in two decimals, is no change."""
+        both = zip(*self.values(claim), strict=True)
+        change, apart = mean_std([abs(after - claim.aim) - abs(before - claim.aim) for before, after in both])
+        if change is None or abs(change) < max(0.005, apart or 0.0):
+            return SAME
+        return NEARER if change < 0 else FARTHER
+
+
+def pairs(groups: list[Group]) -> list[Pair]:
+    found = []
+    for g in groups:
+        if g.coordinate == "jioc" and g.base is not None:
+            without = {run.seeds: run for run in g.base.complete}
+            both = [(without[run.seeds], run) for run in g.complete if run.seeds in without]
+            if both:
+                found.append(Pair(SPECS[g.config["method"]].title, both))
+    return found
+
+
+def columns(place: Path) -> Columns:
+    """The finished runs by column, balanced first, each in the order of the recipe."""
+    read = [run for run in runs.read([place]) if run.complete and len(run.result["tasks"]) > 1]
+    ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.planned]
+    found: Columns = {}
+    for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):
+        c = g.config
+        data = c["data"].upper().replace("CIFAR1", "CIFAR-1") + ("-LT" if c["long_tail"] is not None else "")
+        found.setdefault(f"{data}, {c['memory']:,} exemplars", []).append(g)
+    return found
+
+
+# --- the drawings ---
+
+
+def figure4(found: Columns) -> Figure | None:
+    shown = {title: [g for g in groups if g.config["method"] == "ssil"] for title, groups in found.items()}
+    shown = {title: groups for title, groups in shown.items() if groups}
+    if not shown:
+        return None
+    figure, axes = sheet(PAGE if len(shown) > 1 else PAGE / 2, 2.5, 1, len(shown), sharey=True)
+    for ax, (title, groups) in zip(axes[0], shown.items(), strict=True):
+        for g, look in zip(groups, LOOKS, strict=False):
+            curve(ax, g, look)
+        ax.set_title(title)
+        ax.set_xlabel("classes seen")
+        ax.legend(title="average over the tasks", loc="upper right", frameon=False)
+    axes[0][0].set_ylabel("accuracy (%)")
+    axes[0][0].set_ylim(bottom=0)
+    return figure
+
+
+LOOKS = [{"color": colour, "marker": mark} for colour, mark in zip(COLOURS, MARKS, strict=True)]
+
+
+def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
+    """The mean over seeds after each task, a band of one standard deviation, the average told."""
+    rows = list(zip(*(run.readouts[run.headline] for run in g.complete), strict=True))
+    at = [row["classes"][1] for row in g.complete[0].result["tasks"]]
+    told = [mean_std([figures["all"] for figures in row]) for row in rows]
+    middle, apart = [m or 0.0 for m, _ in told], [s or 0.0 for _, s in told]
+    average = spread(g.figures("average", g.complete[0].headline))
+    ax.plot(at, middle, label=f"{g.name}: {average}", **look)
+    low = [m - s for m, s in zip(middle, apart, strict=True)]
+    high = [m + s for m, s in zip(middle, apart, strict=True)]
+    ax.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
+
+
+def claims(found: Columns) -> Figure | None:
+    shown = {title: of for title, groups in found.items() if (of := pairs(groups))}
+    if not shown:
+        return None
+    measured = [claim for claim in CLAIMS if any(p.values(claim)[0] for of in shown.values() for p in of)]
+    tallest = max(map(len, shown.values()))
+    figure, axes = sheet(PAGE, 0.95 + len(shown) * (0.5 + 0.2 * tallest), len(shown), len(measured), sharex="col")
+    for row, (title, of) in zip(axes, shown.items(), strict=True):
+        for ax, claim in zip(row, measured, strict=True):
+            dumbbells(ax, of, claim)
+            ax.set_ylim(tallest - 0.5, -0.5)
+            ax.set_yticks(range(len(of)), [p.host for p in of] if ax is row[0] else [""] * len(of))
+            ax.tick_params(axis="y", length=0)
+        row[0].set_ylabel(title.replace(", ", "\n"))
+    for top, bottom, claim in zip(axes[0], axes[-1], measured, strict=True):
+        top.set_title(claim.name)
+        bottom.set_xlabel(claim.unit)
+    handles = [
+        Line2D([], [], ls="", marker="o", mfc="white", mec=GREY, label="without JIOC"),
+        *(
+            Line2D([], [], color=ink, marker=mark, label=f"with JIOC: {word}")
+            for (ink, mark), word in ((NEARER, "nearer to the aim"), (FARTHER, "farther"), (SAME, "the same"))
+        ),
+        Line2D([], [], color=GREY, ls=":", lw=1, label="the aim"),
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    return figure
+
+
+def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
+    """A line for each host from its figure without JIOC to that with it; thin bars are standard deviations."""
+    ax.axvline(claim.aim, color=GREY, ls=":", lw=1, zorder=1)
+    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    ax.grid(False, axis="y")
+    if not any(pair.values(claim)[0] for pair in of):
+        ax.text(0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, ha="center", va="center", color=GREY)
+        return
+    for y, pair in enumerate(of):
+        (before, apart_before), (after, apart_after) = map(mean_std, pair.values(claim))
+        if before is None or after is None:
+            ax.text(0.5, y, "–", transform=ax.get_yaxis_transform(), ha="center", va="center", color=GREY)
+            continue
+        ink, mark = pair.look(claim)
+        ax.plot([before, after], [y, y], color=ink, lw=1.6, zorder=2)
+        ax.errorbar(before, y, xerr=apart_before, fmt="none", ecolor=GREY, lw=0.7, zorder=3)
+        ax.errorbar(after, y, xerr=apart_after, fmt="none", ecolor=ink, lw=0.7, zorder=3)
+        ax.plot(before, y, marker="o", ls="", mfc="white", mec=GREY, ms=4.2, zorder=5)
+        ax.plot(after, y, marker=mark, ls="", color=ink, ms=4.2, zorder=4)
+
+
+def sheet(width: float, height: float, rows: int, count: int, **shared: Any) -> tuple[Figure, list[list[Axes]]]:
+    figure = Figure(figsize=(width, height))
+    return figure, figure.subplots(rows, count, squeeze=False, **shared).tolist()
+
+
+# --- the command ---
+
+
+def told(found: Columns) -> list[list[str]]:
+    """A row for each host of each column: every claim without, with, and the change seed by seed."""
+    rows = []
+    for title, groups in found.items():
+        for pair in pairs(groups):
+            cells = []
+            for claim in CLAIMS:
+                before, after = pair.values(claim)
+                change = [b - a for a, b in zip(before, after, strict=True)]
+                means = f"{number(mean_std(before)[0])} → {number(mean_std(after)[0])}"
+                cells.append(f"{means} ({spread(change, '+')})" if change else "–")
+            rows.append([title, pair.host, str(len(pair.runs)), *cells])
+    return rows
+
+
+def draw(place: Path, target: Path) -> list[Path]:
+    found = columns(place)
+    paths = []
+    with matplotlib.rc_context(STYLE):
+        for name, figure in (("figure4", figure4(found)), ("pairs", claims(found))):
+            if figure is not None:
+                content = io.BytesIO()
+                figure.savefig(content, format="svg", metadata={"Date": None})
+                target.mkdir(parents=True, exist_ok=True)
+                paths.append(target / f"{name}.svg")
+                write(paths[-1], content.getvalue())
+    if not paths:
+        raise Refused(f"{str(place)!r} holds neither SS-IL nor a host with and without JIOC, finished")
+    heads = ["column", "host", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
+    table(heads, told(found))
+    return paths
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("target", type=Path, help="a folder for the figures")
+    found = parser.parse_args()
+    try:
+        paths = draw(found.results, found.target)
+    except Refused as error:
+        print(sentence(error), file=sys.stderr)
+        return error.status
+    print(f"drawn: {', '.join(map(str, paths))}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

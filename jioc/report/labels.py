@@ -1,0 +1,211 @@
+"""What a setting is called: its method, and where it departs from the usual. The place in which it ran stands apart."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import config as settings
+from ..data import catalogue as datasets
+from ..methods.specs import SPECS
+from ..resolve import STALE, resolve
+
+if TYPE_CHECKING:
+    from .runs import Group
+
+Values = dict[str, Any]
+
+TITLED = ("method", "coordination.coordinate")
+PLACED = (
+    "data", "long_tail", "backbone", "tasks", "base", "increment", "task_sizes", "memory", "memory_per_class",
+    "holdout",
+)  # fmt: skip
+RANK = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}
+
+
+def assign(groups: list["Group"]) -> list["Group"]:
+    """The groups with their names, places and labels, in the order of tables: place by place, a method's settings
+    together, without coordination first, the usual one before those that depart from it."""
+    by_place: dict[tuple[str, ...], list[Group]] = {}
+    for g in groups:
+        by_place.setdefault(place(g), []).append(g)
+    methods = list(dict.fromkeys(g.config["method"] for g in groups))
+    found: list[Group] = []
+    for parts, of in by_place.items():
+        departing = [departures(g.config) for g in of]
+        shared = _shared(departing)
+        told = [{p: v for p, v in d.items() if p not in shared or shared[p] != v} for d in departing]
+        _name(of, told)
+        rank = {}
+        for g, t in zip(of, told, strict=True):
+            g.places = (*parts, _joined(words(shared)))
+            changes = [_order(*change) for change in t.items()]
+            rank[id(g)] = (methods.index(g.config["method"]), RANK.get(g.coordinate, len(RANK)), changes)
+        found += sorted(of, key=lambda g: rank[id(g)])
+    differs = [len(set(kind)) > 1 for kind in zip(*(g.places for g in found), strict=True)]
+    for g in found:
+        g.scene = _joined(g.places)
+        g.place = _joined(p for p, d in zip(g.places, differs, strict=True) if d)
+        g.ground = _joined(p for p, d in zip(g.places, differs, strict=True) if not d)
+        g.label = _joined([g.name, g.place])
+    return found
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+# --- the name ---
+
+
+def title(config: Values) -> str:
+    """iCaRL + JIOC."""
+    method = str(config.get("method"))
+    host = SPECS[method].title if method in SPECS else Path(method).stem
+    word = (config.get("coordination") or {}).get("coordinate", "none")
+    return host if word == "none" else f"{host} + {word.upper()}"
+
+
+def _name(groups: list["Group"], told: list[Values]) -> None:
+    """The title and what is told beside it; where that leaves two groups alike, also what they differ in."""
+    names = [_joined([title(g.config), *words(t)]) for g, t in zip(groups, told, strict=True)]
+    for alike in [n for n, count in Counter(names).items() if count > 1]:
+        here = [i for i, n in enumerate(names) if n == alike]
+        paths = differing([groups[i].config for i in here])
+        paths = [p for p in paths if not _follows(p, paths)]
+        for i in here:
+            told[i] |= {p: v for p in paths if (v := at(groups[i].config, p)) is not None}
+            names[i] = _joined([title(groups[i].config), *words(told[i])])
+    count: Counter[str] = Counter()
+    for g, name in zip(groups, names, strict=True):
+        count[name] += 1
+        g.name = name if count[name] == 1 else f"{name} ({count[name]})"
+
+
+def _shared(departing: list[Values]) -> Values:
+    """Where no group of a place is as usual, what most have instead: told once, with the place."""
+    found = {}
+    for path in departing[0]:
+        values = [d[path] for d in departing if path in d]
+        common = max(values, key=values.count)
+        if len(values) == len(departing) and 2 * values.count(common) > len(values):
+            found[path] = common
+    return found
+
+
+def departures(config: Values) -> Values:
+    """The settings that are not as usual for the method and the data, less those that follow from another of them."""
+    here, usual = flat(config), flat(defaults(config))
+    departs = [p for p in usual if p not in TITLED + PLACED and here.get(p) is not None and here[p] != usual[p]]
+    return {p: here[p] for p in departs if not _follows(p, departs)}
+
+
+def defaults(config: Values) -> Values:
+    """Everything as it is where a user says nothing but method and data. What a method of somebody's own has for
+    defaults is not known here."""
+    method, data = str(config.get("method")), str(config.get("data"))
+    entry = datasets.DATASETS.get(data) or datasets.in_memory(data, 10, config.get("image_size") or 32)
+    known = method in SPECS
+    usual = settings.plain(resolve(settings.make(method=method if known else "icarl", data=data), entry))
+    usual["canvas"] = datasets.usual_canvas(config.get("image_size") or entry.size)
+    return usual if known else {k: v for k, v in usual.items() if k not in ("options", "later", "first", "second")}
+
+
+def _follows(path: str, others: list[str]) -> bool:
+    """Whether one of the others decides what this setting is; `tasks` and `base` only exclude each other."""
+    return any(path in STALE.get(other, ()) and other not in STALE.get(path, ()) for other in others)
+
+
+def _order(path: str, value: Any) -> tuple[Any, ...]:
+    """The rank of a departure: settings as the configuration lists them, numbers by size, words by letter."""
+    return _listed().get(path, len(_listed())), path, (0, value) if isinstance(value, int | float) else (1, show(value))
+
+
+@cache
+def _listed() -> dict[str, int]:
+    return {path: i for i, path in enumerate(flat(settings.plain(settings.Config(method=""))))}
+
+
+# --- the place ---
+
+
+def place(g: "Group") -> tuple[str, ...]:
+    """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''."""
+    c = g.config
+    each = c.get("memory_per_class")
+    return (
+        Path(str(c.get("data"))).name,
+        "" if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
+        str(c.get("backbone")),
+        _tasks(g),
+        f"{each} exemplars a class" if each else f"{c.get('memory', 0):,} exemplars",
+        f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else "",
+    )
+
+
+def _tasks(g: "Group") -> str:
+    """10 tasks, or 50+5×10 classes where they are of unequal size."""
+    sizes = _sizes(g)
+    if max(sizes) - min(sizes) <= 1:
+        return f"{len(sizes)} tasks"
+    equal = [(size, len(list(of))) for size, of in itertools.groupby(sizes)]
+    return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
+
+
+def _sizes(g: "Group") -> list[int]:
+    """Classes of each task, those to come too."""
+    if g.complete:
+        return [row["classes"][1] - row["classes"][0] for row in g.complete[0].result["tasks"]]
+    c, entry = g.config, datasets.DATASETS.get(str(g.config.get("data")))
+    classes = len(g.runs[0].result["classes"]) or (entry.classes if entry else 0)
+    if c.get("task_sizes"):
+        return list(c["task_sizes"])
+    if c.get("increment"):
+        base = c.get("base") or c["increment"]
+        return [base, *(min(c["increment"], classes - seen) for seen in range(base, classes, c["increment"]))]
+    return [1] * (c.get("tasks") or (entry.tasks if entry else datasets.usual_tasks(classes)))
+
+
+# --- settings by their dotted names ---
+
+
+def words(told: Values) -> list[str]:
+    """gamma2 5, first-epochs 20: as the flags are called."""
+    return [f"{_flag(path)} {show(value)}" for path, value in told.items()]
+
+
+def _flag(path: str) -> str:
+    section, _, name = path.rpartition(".")
+    prefix = f"{section}-" if section in ("first", "second") else ""
+    return prefix + name.replace("_", "-")
+
+
+def flat(values: Values, path: str = "") -> Values:
+    found: Values = {}
+    for key, value in values.items():
+        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
+    return found
+
+
+def differing(configs: list[Values]) -> list[str]:
+    """Dotted names of the settings in which the configurations differ, those that say most first."""
+    names = {n for c in configs[1:] for n in settings.differences(configs[0], c)}
+    return sorted(names, key=lambda n: (PLACED.index(n) if n in PLACED else len(PLACED), n))
+
+
+def at(config: Values, path: str) -> Any:
+    value: Any = config
+    for word in path.split("."):
+        value = value.get(word) if isinstance(value, dict) else None
+    return value
+
+
+def show(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "–"}[value]
+    if isinstance(value, (list, tuple)):
+        text = ",".join(map(str, value))
+        return text if len(text) <= 24 else f"{text[:22]}…"
+    return f"{value:g}" if isinstance(value, float) else str(value)

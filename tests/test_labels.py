@@ -1,0 +1,217 @@
+"""What a setting is called in tables, pages and figures."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_results import keep, made
+
+from jioc import config as settings
+from jioc import recipes
+from jioc.cli import main
+from jioc.report.runs import Group, Run, group, planned
+from jioc.report.tables import summarise
+from jioc.resolve import resolve
+
+
+def jioc(**options: Any) -> dict[str, Any]:
+    return {"coordination": {"coordinate": "jioc", **options}}
+
+
+def groups(*results: dict[str, Any]) -> list[Group]:
+    return group([Run(Path(str(i)), result) for i, result in enumerate(results)])
+
+
+def names(*results: dict[str, Any]) -> list[str]:
+    return [g.label for g in groups(*results)]
+
+
+def resolved(**values: Any) -> dict[str, Any]:
+    """A result whose configuration is whole, as a run writes it."""
+    values = {"method": "icarl", "data": "cifar100", "tasks": 5} | values
+    return made() | {"config": settings.plain(resolve(settings.make(**values)))}
+
+
+def test_a_label_names_only_what_is_not_usual_and_rows_of_a_kind_stand_together() -> None:
+    results = [
+        made(accumulate=2, **jioc()),
+        made(**jioc(quiet_scale="old-mean")),
+        made(**jioc(gamma2=5.0)),
+        made(**jioc(gamma2=0.5)),
+        made(**jioc(gamma2=5.0, kd_t2=True)),
+        made(coordination={"coordinate": "ic", "delta": "differentiated"}),
+        made(coordinate="jioc"),
+        made(accumulate=2),
+        made(),
+    ]
+    want = [
+        "iCaRL",
+        "iCaRL, accumulate 2",
+        "iCaRL + IC, delta differentiated",
+        "iCaRL + JIOC",
+        "iCaRL + JIOC, gamma2 0.5",
+        "iCaRL + JIOC, gamma2 5",
+        "iCaRL + JIOC, gamma2 5, kd-t2 yes",
+        "iCaRL + JIOC, quiet-scale old-mean",
+        "iCaRL + JIOC, accumulate 2",
+    ]
+    assert names(*results) == want
+    random.Random(1).shuffle(results)
+    assert names(*results) == want
+
+
+def test_seeds_and_machine_are_never_told() -> None:
+    results = [
+        made(seed=1, device="cpu", **jioc(gamma2=5.0)),
+        made(seed=2, device="cuda", data_dir="/a", checkpoint_every=5.0, **jioc(gamma2=5.0)),
+        made(seed=3, data_dir="/b", stream="yes"),
+    ]
+    assert names(*results) == ["iCaRL", "iCaRL + JIOC, gamma2 5"]
+
+
+def test_the_gain_is_over_the_host_with_the_same_settings_otherwise() -> None:
+    plain, halved, coordinated, changed = groups(
+        made(alls=[50.0] * 5),
+        made(alls=[54.0] * 5, accumulate=2),
+        made(alls=[57.0] * 5, accumulate=2, **jioc(gamma2=5.0)),
+        made(alls=[51.0] * 5, **jioc()),
+    )
+    assert [g.label for g in (coordinated, changed)] == ["iCaRL + JIOC", "iCaRL + JIOC, gamma2 5, accumulate 2"]
+    assert coordinated.base is plain and coordinated.gains("cnn") == [1.0]
+    assert changed.base is halved and changed.gains("cnn") == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("word", "idle", "live"),
+    [("none", {"gamma1": 3.0, "delta": "differentiated"}, {}), ("ic", {"gamma2": 5.0}, {"delta_scale": "mean1"}),
+     ("oc", {"delta": "differentiated"}, {"temperature": 4.0})],
+)  # fmt: skip
+def test_an_option_that_has_no_part_in_the_loss_makes_no_other_setting(
+    word: str, idle: dict[str, Any], live: dict[str, Any]
+) -> None:
+    of = {"coordinate": word}
+    assert len(groups(made(seed=1, coordination=of), made(seed=2, coordination=of | idle))) == 1
+    assert len(groups(made(seed=1, coordination=of), made(seed=2, coordination=of | live))) == 1 + bool(live)
+
+
+def test_what_every_run_departs_in_is_told_once_with_the_place() -> None:
+    short = {"later": {"epochs": 17}}
+    found = groups(
+        resolved(**short),
+        resolved(coordination={"coordinate": "jioc"}, **short),
+        resolved(coordination={"coordinate": "jioc", "gamma2": 5}, **short),
+    )
+    assert [g.name for g in found] == ["iCaRL", "iCaRL + JIOC", "iCaRL + JIOC, gamma2 5"]
+    assert {g.scene for g in found} == {"cifar100, resnet32, 5 tasks, 2,000 exemplars, epochs 17"}
+    assert summarise(found, beside_paper=False).title.endswith(", epochs 17")
+
+
+def test_where_nobody_is_as_usual_the_few_are_told_against_the_many() -> None:
+    found = groups(made(batch_size=64), made("replay", batch_size=64), made(batch_size=32))
+    assert [g.label for g in found] == ["iCaRL", "iCaRL, batch-size 32", "Replay"]
+    assert found[0].scene.endswith("1,000 exemplars, batch-size 64")
+    assert names(made(batch_size=64), made(batch_size=32)) == ["iCaRL, batch-size 32", "iCaRL, batch-size 64"]
+
+
+def test_what_follows_from_a_setting_is_told_only_where_it_tells_runs_apart() -> None:
+    usual, short, other = (
+        resolved(),
+        resolved(later={"epochs": 17}),
+        resolved(later={"epochs": 17}, first={"epochs": 9}),
+    )
+    assert short["config"]["first"]["epochs"] == 20 and short["config"]["later"]["milestones"] != [80, 120]
+    assert names(usual, short) == ["iCaRL", "iCaRL, epochs 17"]
+    small = [resolved(data="miniimagenet", image_size=size) for size in (84, 64)]
+    assert names(*small) == ["iCaRL", "iCaRL, image-size 64"]
+    assert names(usual, resolved(first={"epochs": 9})) == ["iCaRL", "iCaRL, first-epochs 9"]
+    told = ["iCaRL", "iCaRL, epochs 17, first-epochs 9", "iCaRL, epochs 17, first-epochs 20"]
+    assert names(usual, short, other) == told
+
+
+def test_usual_is_what_is_usual_for_the_method_and_the_data() -> None:
+    results = [resolved(method=m) for m in ("icarl", "der", "foster", "ssil", "replay")]
+    results += [resolved(method="icarl", data="cub200"), resolved(method="ssil", coordination={"coordinate": "oc"})]
+    assert names(*results) == [
+        "iCaRL, cifar100, resnet32",
+        "DER, cifar100, resnet32",
+        "FOSTER, cifar100, resnet32",
+        "SS-IL, cifar100, resnet32",
+        "SS-IL + OC, cifar100, resnet32",
+        "Replay, cifar100, resnet32",
+        "iCaRL, cub200, resnet18",
+    ]
+
+
+def test_several_places_are_told_by_that_in_which_they_differ() -> None:
+    results = [made(), made(**jioc(gamma2=5.0)), made(memory=500), made(long_tail="paper", holdout=0.1)]
+    found = groups(*results)
+    assert [g.label for g in found] == [
+        "iCaRL, 1,000 exemplars",
+        "iCaRL + JIOC, gamma2 5, 1,000 exemplars",
+        "iCaRL, 500 exemplars",
+        "iCaRL, long tail paper, 1,000 exemplars, judged by 10 % held out",
+    ]
+    sheet = summarise(found, beside_paper=False)
+    assert sheet.title == "cifar100, resnet18, 5 tasks" and sheet.blocks == [2, 3]
+    assert sheet.rows[1][:2] == ["1,000 exemplars", "iCaRL + JIOC, gamma2 5"]
+
+
+def test_tasks_of_unequal_size_are_another_place() -> None:
+    halved = made(classes=10, tasks=5, base=5, increment=1) | {"complete": False}
+    whole = made(classes=10, tasks=2)
+    for row, part in zip(whole["tasks"], ([0, 4], [4, 10]), strict=True):
+        row["classes"] = part
+    halved["config"]["tasks"] = None
+    assert names(made(), whole, halved) == ["iCaRL, 5 tasks", "iCaRL, 4+6 classes", "iCaRL, 5+5×1 classes"]
+
+
+def test_runs_that_nothing_usual_tells_apart_are_told_apart_by_what_they_differ_in() -> None:
+    assert names(made(data="a/birds"), made(data="b/birds")) == ["iCaRL, data a/birds", "iCaRL, data b/birds"]
+    assert names(made(), made(tasks=5, base=2, increment=2)) == ["iCaRL", "iCaRL, base 2, increment 2"]
+    own = [made("my/own.py", options={"weight": w, "kind": "x"}) for w in (3, 2)]
+    assert names(*own) == ["own, weight 2", "own, weight 3"]
+    assert names(made("my/own.py"), made("his/own.py")) == ["own, method my/own.py", "own, method his/own.py"]
+    orders = [[*range(30), *end] for end in ([30, 31], [31, 30])]
+    first, second = names(*(made(order=o) for o in orders))
+    assert second == f"{first} (2)"
+
+
+@pytest.mark.parametrize("recipe", recipes.RECIPES.values(), ids=list(recipes.RECIPES))
+def test_every_recipe_has_labels_that_differ_without_numbers(recipe: recipes.Recipe) -> None:
+    found = group(planned(recipe, []))
+    assert len({g.label for g in found}) == len(found) == len(recipe.make())
+    assert not any(g.label.endswith(")") for g in found)
+
+
+def test_the_study_tells_one_change_a_run() -> None:
+    found = group(planned(recipes.find("study"), []))
+    assert {g.name.count(",") for g in found} == {0, 1}
+    assert [g.name for g in found if "," not in g.name] == ["iCaRL", "iCaRL + IC", "iCaRL + OC", "iCaRL + JIOC"]
+    assert found[0].scene == "cifar100, resnet32, 10 tasks, 1,000 exemplars, judged by 10 % held out, epochs 51"
+
+
+def test_a_recipe_is_missed_at_its_own_scale() -> None:
+    study = recipes.find("study")
+    ran = [made() | {"config": run.result["config"]} for run in planned(study, [])]
+    assert planned(study, [Run(Path(str(i)), result) for i, result in enumerate(ran[1:])])[0].config == ran[0]["config"]
+    assert ran[0]["config"]["later"]["epochs"] == 51
+
+
+def test_a_seed_that_was_run_twice_is_told() -> None:
+    assert "seeds run more than once" not in str(summarise(groups(made(seed=1), made(seed=2)), False).notes)
+    notes = summarise(groups(made(seed=1), made(seed=2), made(seed=2)), False).notes
+    assert notes[-1] == "seeds run more than once count each time: 1 of 3 runs"
+
+
+def test_text_aligns_figures_and_latex_parts_the_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = str(keep(tmp_path, made(alls=[9.0] * 5), made(alls=[50.0] * 5, **jioc()), made(memory=500)))
+    assert main(["table", runs]) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    rows = [line for line in lines if "exemplars" in line]
+    assert rows[0].index(" 9.00") == rows[1].index("50.00")
+    assert len({len(row) for row in rows}) == 1
+    assert main(["table", runs, "--format", "latex"]) == 0
+    body = capsys.readouterr().out.splitlines()
+    below = [body[i + 1].split(" & ")[0].strip() for i, line in enumerate(body) if "midrule" in line]
+    assert below == ["1,000 exemplars", "500 exemplars"]

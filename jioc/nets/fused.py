@@ -29,7 +29,8 @@ TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
 BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
-WEIGHED = {16: (64, 2), 32: (64, 2)}  # pixels and warps for the weights' gradients; otherwise 64 and 4
+WEIGHED = {16: (64, 2, 9), 32: (64, 2, 9), None: (64, 4, 3)}
+"""By channels, or else: pixels, warps and taps of a program for the weights' gradients."""
 PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as fill the card
 ROUNDED = 1024  # weights that a program rounds
 ADDED = {16: (1024, 2), None: (128, 16)}  # by the number of parts at most: sums of a program, parts it adds at once
@@ -55,7 +56,7 @@ class Layer:
         self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
-        self.each = min(self.taps, 9 if self.channels in PARTS else 3)  # taps whose gradient a program computes
+        self.each = min(self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2])  # taps of a program of `weigh`
         blocks = -(-self.inside // 64) * -(-self.outside // 64)
         self.parts = PARTS.get(self.channels, max(1, FILLED * self.each // (self.taps * blocks)))
 
@@ -317,7 +318,7 @@ class _Trained(torch.autograd.Function):
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
-    pixels, warps = WEIGHED.get(k.channels, (64, 4))
+    pixels, warps, _ = WEIGHED.get(k.channels, WEIGHED[None])
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
     words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}

@@ -1,6 +1,8 @@
 """The table of speeds that `speed.py --json` measured: images a second, and the ratio to the usual loop beside them.
 
     python benchmarks/speeds.py benchmarks/results/speed/*.json
+
+A file is a backbone's: two columns each.
 """
 
 import argparse

@@ -87,6 +87,18 @@ def test_the_kernels_compute_the_network(case: str) -> None:
     )
 
 
+@pytest.mark.extras
+def test_they_serve_no_batch_without_variance_and_no_frozen_statistics() -> None:
+    pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
+    from jioc.nets import fused
+
+    net, x = made(NARROW, "cpu"), torch.zeros(2, 3, 8, 8)
+    assert fused.fits(net, x) and not fused.fits(net, x[:0])
+    assert not fused.fits(net, x.clone().requires_grad_())
+    net.bn.eval()
+    assert not fused.fits(net, x)
+
+
 def test_on_a_cpu_the_network_runs_as_it_is() -> None:
     with compiling(2):
         assert not fused_kernels(made(BACKBONES["resnet32"], "cpu"), torch.zeros(2, 3, 32, 32))

@@ -22,6 +22,7 @@ from . import kernels
 from .resnet import BatchNorm, Block, ResNet
 
 BATCH = 128  # for which tiles are chosen; any other size works
+MOST = 2**20  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
 FILLED = 120  # programs that a kernel should have, about one for each multiprocessor
 TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
@@ -135,12 +136,13 @@ def fits(net: ResNet, x: Tensor) -> bool:
         return False
     if any(block.down is None and block.added not in (0, block.conv1.in_channels) for block in blocks):
         return False
-    if not net.training and torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters()):
+    learns = torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters())
+    if x.requires_grad or (learns and not net.training):
         return False
     found = layers(net, side)
-    if found[-1].pixels(len(x)) == 1:  # which has no variance
+    if not 1 < found[-1].pixels(len(x)) <= found[0].pixels(len(x)) <= MOST:  # one value has no variance
         return False
-    if any(type(k.bn) is not BatchNorm for k in found):  # synchronised among processes
+    if any(type(k.bn) is not BatchNorm or k.bn.training != net.training for k in found):  # or synchronised
         return False
     return all(_is_channels_last(k.conv.weight) for k in found)
 
@@ -158,10 +160,11 @@ def _is_channels_last(weight: Tensor) -> bool:
 def run(net: ResNet, x: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     """The features that `net` gives of x: (n, d) in float32; activations are kept in `dtype`."""
     found = layers(net, x.shape[-1])
-    if not net.training:
-        return _frozen(net, found, x, dtype)
-    parameters = [p for k in found for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
-    return _Trained.apply(x, net, found, dtype, *parameters)
+    with torch.cuda.device_of(x):  # Triton launches on the current one
+        if not net.training:
+            return _frozen(net, found, x, dtype)
+        parameters = [p for k in found for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
+        return _Trained.apply(x, net, found, dtype, *parameters)
 
 
 def _frozen(net: ResNet, found: list[Layer], x: Tensor, dtype: torch.dtype) -> Tensor:

@@ -104,32 +104,55 @@ def test_the_kernels_compute_the_network(case: str) -> None:
     )
 
 
+@pytest.mark.extras
+def test_they_serve_no_batch_without_variance_and_no_frozen_statistics() -> None:
+    pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
+    from jioc.nets import fused
+
+    net, x = made(NARROW, "cpu"), torch.zeros(2, 3, 8, 8)
+    assert fused.fits(net, x) and not fused.fits(net, x[:0])
+    assert not fused.fits(net, x.clone().requires_grad_())
+    net.bn.eval()
+    assert not fused.fits(net, x)
+
+
 def test_on_a_cpu_the_network_runs_as_it_is() -> None:
     with compiling(2):
         assert not fused_kernels(made(BACKBONES["resnet32"], "cpu"), torch.zeros(2, 3, 32, 32))
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("backbone", ["resnet32", "resnet18"])
-def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: str) -> None:
+@pytest.mark.parametrize(("backbone", "cosine"), [("resnet32", False), ("resnet32", True), ("resnet18", False)])
+def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: str, cosine: bool) -> None:
     from jioc.nets import fused
 
-    net = made(BACKBONES[backbone], "cuda")
+    net = made(BACKBONES[backbone], "cuda", cosine)
     exact, cast = copy.deepcopy(net).double(), copy.deepcopy(net)
-    x, k = torch.randn(112, 3, 32, 32, device="cuda"), torch.randn(112, net.width, device="cuda")
+    x = torch.randn(112, 3, 32, 32, device="cuda")
     with compiling(128), torch.autocast("cuda", torch.bfloat16):
         assert fused_kernels(net, x)
-        seen = cast(x)[0].float()
-    features, expected = fused.run(net, x)[0], exact(x.double())[0]
-    assert apart(features, expected) < 1.5 * apart(seen, expected)
-    for out in (features, seen, expected):
-        (out * k).sum().backward()
-    wrong = [apart(p.grad, q.grad) for p, q in zip(net.parameters(), exact.parameters(), strict=True)]  # type: ignore[arg-type]
-    usual = [apart(p.grad, q.grad) for p, q in zip(cast.parameters(), exact.parameters(), strict=True)]  # type: ignore[arg-type]
-    assert sum(wrong) < 1.2 * sum(usual)
+        usual = cast(x, cosine)
+    ours, wanted = fused.run(net, x, cosine), exact(x.double(), cosine)
+    ks = [torch.randn(out.shape, device="cuda") for out in (wanted[0], *wanted[1])]
+
+    def go_back(features: torch.Tensor, maps: list[torch.Tensor]) -> None:
+        torch.stack([(out * k).sum() for out, k in zip([features, *maps], ks, strict=True)]).sum().backward()
+
+    for out, seen, expected in zip([ours[0], *ours[1]], [usual[0], *usual[1]], [wanted[0], *wanted[1]], strict=True):
+        assert apart(out, expected) < 1.5 * apart(seen, expected)
+    for outputs in (ours, usual, wanted):
+        go_back(*outputs)
+
+    def off(other: ResNet, of: str) -> float:
+        """How far gradients or statistics are from the exact ones, in all."""
+        pairs = zip(getattr(other, of)(), getattr(exact, of)(), strict=True)
+        return sum(apart(a.grad, b.grad) if of == "parameters" else apart(a, b) for a, b in pairs)
+
+    assert off(net, "parameters") < 1.2 * off(cast, "parameters")
+    assert off(net, "buffers") < 1.2 * off(cast, "buffers")
     first = [p.grad.clone() for p in net.parameters() if p.grad is not None]
     net.zero_grad()
-    (fused.run(net, x)[0] * k).sum().backward()
+    go_back(*fused.run(net, x, cosine))
     assert all(p.grad is not None and p.grad.equal(g) for p, g in zip(net.parameters(), first, strict=True))
 
 
@@ -152,7 +175,7 @@ def weights_after(method: str, seed: int, **values: Any) -> dict[str, torch.Tens
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("method", ["icarl", "der", "foster"])
+@pytest.mark.parametrize("method", ["icarl", "der", "foster", "podnet", "coil"])
 def test_packed_is_alone_and_twice_is_once_in_bf16(method: str) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

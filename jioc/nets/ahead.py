@@ -1,7 +1,5 @@
 """Triton kernels compiled ahead of their first launch, many at once: one after the other they take half a minute."""
 
-import os
-import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
@@ -9,11 +7,13 @@ from typing import Any
 
 from triton import AsyncCompileMode
 
+from ..data.cache import cores
+from ..streams import undisturbed
+
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
 _noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
 _ready: set[Hashable] = set()
-_one_at_a_time = threading.Lock()
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **words: Any) -> None:
@@ -24,18 +24,26 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **words: Any) -> None
         noted.append((kernel, args, words))
 
 
+def launches(work: Callable[[], object]) -> list[Launch]:
+    """What `work` would launch; nothing is."""
+    noted: list[Launch] = []
+    token = _noted.set(noted)
+    try:
+        work()
+    finally:
+        _noted.reset(token)
+    return noted
+
+
 def compile_ahead(key: Hashable, work: Callable[[], object]) -> None:
-    """Compile every kernel that `work` launches, without launching it; once for each key."""
-    with _one_at_a_time:
-        if key in _ready:
-            return
-        token = _noted.set([])
-        try:
-            work()
-            noted = _noted.get() or []
-        finally:
-            _noted.reset(token)
-        with ThreadPoolExecutor(os.cpu_count()) as threads, AsyncCompileMode(threads):
+    """Compile and load every kernel that `work` launches; once for each key. Loading may wait for the device."""
+    if key in _ready:
+        return
+    with undisturbed():
+        noted = launches(work)
+        with ThreadPoolExecutor(cores()) as threads, AsyncCompileMode(threads):
             for kernel, args, words in noted:
                 kernel.warmup(*args, grid=(1,), **words)
+        for kernel, args, words in noted:
+            kernel.warmup(*args, grid=(1,), **words).run  # noqa: B018 - loads it, before threads launch it at once
         _ready.add(key)

@@ -9,14 +9,14 @@ or whole numbers, so that a step gives the same bits each time.
 `run` computes what `ResNet.forward` does, to rounding; `fits` says of which networks. The kernels: `kernels.py`.
 """
 
-from dataclasses import dataclass
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
 import triton.language as tl
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from ..streams import Beside
 from . import kernels
@@ -24,12 +24,13 @@ from .ahead import compile_ahead, launch
 from .resnet import BatchNorm, Block, ResNet
 
 BATCH = 128  # for which tiles are chosen; any other size works
+MOST = 2**20  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
 FILLED = 120  # programs that a kernel should have, about one for each multiprocessor
 TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
 BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
-WEIGHED = {16: (64, 2, 9), 32: (64, 2, 9), None: (64, 4, 3)}
+WEIGHED = {16: (64, 2, 9), 32: (64, 2, 3), None: (64, 4, 3)}
 """By channels, or else: pixels, warps and taps of a program for the weights' gradients."""
 PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as fill the card
 ROUNDED = 1024  # weights that a program rounds
@@ -57,6 +58,7 @@ class Layer:
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
         self.each = min(self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2])  # taps of a program of `weigh`
+        assert self.taps % self.each == 0, "a program's taps divide the kernel's"
         blocks = -(-self.inside // 64) * -(-self.outside // 64)
         self.parts = PARTS.get(self.channels, max(1, FILLED * self.each // (self.taps * blocks)))
 
@@ -140,12 +142,13 @@ def fits(net: ResNet, x: Tensor) -> bool:
         return False
     if any(block.down is None and block.added not in (0, block.conv1.in_channels) for block in blocks):
         return False
-    if not net.training and torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters()):
+    learns = torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters())
+    if x.requires_grad or (learns and not net.training):
         return False
     found = layers(net, side)
-    if found[-1].pixels(len(x)) == 1:  # which has no variance
+    if not 1 < found[-1].pixels(len(x)) <= found[0].pixels(len(x)) <= MOST:  # one value has no variance
         return False
-    if any(type(k.bn) is not BatchNorm for k in found):  # synchronised among processes
+    if any(type(k.bn) is not BatchNorm or k.bn.training != net.training for k in found):  # or synchronised
         return False
     return all(_is_channels_last(k.conv.weight) for k in found)
 
@@ -166,26 +169,27 @@ def run(
     """What `net` gives of x: features (n, d) in float32, and the stages' outputs in `dtype`, as activations are."""
     found = layers(net, x.shape[-1])
     kept = _stage_ends(net, found) if keep_maps else []
-    if x.is_cuda:
-        _compile_ahead(net, found, kept, x, dtype)
-    if net.training:
-        parameters = [p for k in found for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
-        features, *maps = _Trained.apply(x, net, found, kept, dtype, *parameters)
-    else:
-        features, *maps = _frozen(net, found, kept, x, dtype)
+    with torch.cuda.device_of(x):  # Triton launches on the current one
+        if x.is_cuda:
+            _compile_ahead(net, found, kept, x, dtype)
+        if net.training:
+            parameters = [p for k in found for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
+            features, *maps = _Trained.apply(x, net, found, kept, dtype, *parameters)
+        else:
+            features, *maps = _frozen(net, found, kept, x, dtype)
     return features, maps
 
 
 def _compile_ahead(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> None:
     def work() -> None:
-        if not net.training:
+        if net.training:
+            _back(*_forth(net, found, kept, x, dtype))
+        else:
             _frozen(net, found, kept, x, dtype)
-            return
-        ctx = SimpleNamespace()
-        _Trained.backward(ctx, *_Trained.forward(ctx, x, net, found, kept, dtype))
 
     sizes = tuple((k.side, k.inside, k.outside, k.taps, k.short, k.relu) for k in found)
-    compile_ahead((x.device, x.shape, x.stride(), dtype, net.training, bool(kept), sizes), work)
+    types = (dtype, x.dtype, net.conv.weight.dtype)
+    compile_ahead((x.device, x.shape, x.stride(), types, net.training, bool(kept), sizes), work)
 
 
 def _stage_ends(net: ResNet, found: list[Layer]) -> list[Layer]:
@@ -193,27 +197,33 @@ def _stage_ends(net: ResNet, found: list[Layer]) -> list[Layer]:
     return [k for k in found if any(k.conv is conv for conv in last)]
 
 
+def _outputs(here: Tensor, maps: list[Tensor]) -> list[Tensor]:
+    """Features, and maps as (n, c, h, w)."""
+    return [here.mean((1, 2), dtype=torch.float32), *(out.permute(0, 3, 1, 2) for out in maps)]
+
+
 def _frozen(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> list[Tensor]:
     weights, n = _rounded(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
         out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k.side_out, k.inside, k.outside)
-        launch(kernels.frozen, work.grid,
+        launch(
+            kernels.frozen, work.grid,
             here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
             **work.words, **k.sizes(), KIND=SAME if k.short == PROJECTED else k.short, RELU=k.relu,
         )  # fmt: skip
         return out
 
-    here, maps = x, []
-    short = x
+    here = short = x
+    maps = []
     for k in found:
         if k.taps == 9:
             here = layer(k, here, layer(k.projection, short, short) if k.projection else short)
             if k.ends_block:
                 short = here
             if k in kept:
-                maps.append(here.permute(0, 3, 1, 2))
-    return [here.mean((1, 2), dtype=torch.float32), *maps]
+                maps.append(here)
+    return _outputs(here, maps)
 
 
 class _Trained(torch.autograd.Function):
@@ -221,100 +231,125 @@ class _Trained(torch.autograd.Function):
     def forward(
         ctx: Any, x: Tensor, net: ResNet, found: list[Layer], kept: list[Layer], dtype: torch.dtype, *parameters: Tensor
     ) -> tuple[Tensor, ...]:
-        n = len(x)
-        ctx.weights = weights = _rounded(net, found, dtype)
-        every = torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
-        ctx.sums = sums = dict(zip(found, every.split([4 * k.outside for k in found]), strict=True))
-        ctx.x, ctx.found, ctx.kept, ctx.ys, ctx.outs, ctx.read = x, found, kept, {}, {}, {}
-        here = short = x
-        for k in found:
-            ctx.read[k] = short if k.taps == 1 else here
-            ctx.ys[k] = y = k.made(n, x, dtype)
-            work = _convolving(n, k.side_out, k.inside, k.outside)
-            launch(kernels.conv, work.grid, ctx.read[k], weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes())
-            if k.taps == 1:
-                continue  # its batch norm is part of the block's end
-            bn, other, work = k.bn, k.projection or k, _between(k, n)
-            ctx.outs[k] = out = k.made(n, x, dtype)
-            launch(kernels.join, work.grid,
-                y, sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
-                ctx.ys[other] if k.projection else short, sums[other], other.bn.weight, other.bn.bias,
-                other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
-                **work.words, H=k.side_out, KIND=k.short, RELU=k.relu,
-            )  # fmt: skip
-            here = out
-            if k.ends_block:
-                short = out
-        return here.mean((1, 2), dtype=torch.float32), *(ctx.outs[k].permute(0, 3, 1, 2) for k in kept)
+        ctx.set_materialize_grads(False)
+        ctx.way, *outputs = _forth(net, found, kept, x, dtype)
+        return tuple(outputs)
 
     @staticmethod
-    def backward(ctx: Any, dfeatures: Tensor, *dmaps: Tensor) -> tuple[Any, ...]:
-        found, ys, outs, sums, x, n = ctx.found, ctx.ys, ctx.outs, ctx.sums, ctx.x, len(ctx.x)
-        grads = torch.empty(sum(k.weights + 2 * k.outside for k in found), device=x.device)
-        each = grads.split([k.weights + 2 * k.outside for k in found])
-        own = {k: mine.split([k.weights, k.outside, k.outside]) for k, mine in zip(found, each, strict=True)}
-        several = [k for k in found if k.parts > 1]
-        parts = torch.empty(sum(k.weights * k.parts for k in several), device=x.device)
-        part = {k: own[k][0] for k in found}  # where its one part is the whole
-        part |= dict(zip(several, parts.split([k.weights * k.parts for k in several]), strict=True))
-        gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
-        more = dict(zip(ctx.kept, (dmap.permute(0, 2, 3, 1).contiguous() for dmap in dmaps), strict=True))
-        beside = Beside(x.device)
+    @once_differentiable
+    def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
+        way, ctx.way = ctx.way, None  # the activations go with it
+        assert way is not None, "the sums of a forward pass serve one backward pass"
+        return None, None, None, None, None, *_back(way, *gradients)
 
-        def through(k: Layer, g: Tensor) -> None:
-            """Back through the batch norm of a layer, and to its weights."""
-            work, (_, scale, shift) = _between(k, n), own[k]
-            launch(
-                kernels.through,
-                work.grid,
-                g,
-                ys[k],
-                sums[k],
-                k.bn.weight,
-                dys[k],
-                scale,
-                shift,
-                float(k.pixels(n)),
-                **work.words,
-            )
-            with beside:
-                _weigh(k, ctx.read[k], dys[k], part[k])
 
-        main = [k for k in found if k.taps == 9]
-        last = main[-1]
-        other, work = last.projection or last, _between(last, n)
-        launch(kernels.top, work.grid,
-            dfeatures.contiguous(), ys[last], outs[last], gs[last], more.get(last, gs[last]), sums[last], ys[other],
-            sums[other], float(last.pixels(n)), **work.words, H=last.side_out, MORE=last in more,
-            PROJECTS=last.projection is not None, RELU=last.relu,
+@dataclass(eq=False)
+class Way:
+    """What the way back needs of the way there."""
+
+    x: Tensor
+    found: list[Layer]
+    kept: list[Layer]  # whose outputs are outputs of the network
+    weights: dict[Layer, Tensor]
+    sums: dict[Layer, Tensor]
+    read: dict[Layer, Tensor] = field(default_factory=dict)
+    ys: dict[Layer, Tensor] = field(default_factory=dict)
+    outs: dict[Layer, Tensor] = field(default_factory=dict)
+
+
+def _forth(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> tuple[Any, ...]:
+    """The way, the features and the maps."""
+    n, every = len(x), torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
+    sums = dict(zip(found, every.split([4 * k.outside for k in found]), strict=True))
+    way = Way(x, found, kept, _rounded(net, found, dtype), sums)
+    here = short = x
+    for k in found:
+        way.read[k] = short if k.taps == 1 else here
+        way.ys[k] = y = k.made(n, x, dtype)
+        work = _convolving(n, k.side_out, k.inside, k.outside)
+        launch(
+            kernels.conv, work.grid, way.read[k], way.weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes()
         )  # fmt: skip
-        for i, k in reversed([*enumerate(main)]):
-            if k.projection:
-                through(k.projection, gs[k])
-            through(k, gs[k])
-            if k.is_stem:
-                continue
-            below = main[i - 1]
-            end = k if k.ends_block else main[i + 1]  # whose g the shortcut hands down, past both layers
-            across = end.projection
-            other = below.projection or below
-            work = _convolving(n, k.side, k.outside, k.inside)
-            launch(kernels.back, work.grid,
-                dys[k], ctx.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]), sums[below],
-                ys[other], sums[other],
-                dys[across] if across else gs[end], ctx.weights[across or k], float(below.pixels(n)),
-                **work.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
-                KIND=NONE if k.ends_block else end.short, MORE=below in more, PROJECTS=below.projection is not None,
-            )  # fmt: skip
-        beside.join()
-        for table, (block, at_once) in _sum_tables(found, x.device):
-            launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=block, P=at_once)
-        wanted: list[Tensor] = []
-        for k in found:
-            w, scale, shift = own[k]
-            height, width = k.conv.kernel_size
-            wanted += [w.view(k.outside, height, width, k.inside).permute(0, 3, 1, 2), scale, shift]
-        return None, None, None, None, None, *wanted
+        if k.taps == 1:
+            continue  # its batch norm is part of the block's end
+        bn, other, work = k.bn, k.projection or k, _between(k, n)
+        way.outs[k] = out = k.made(n, x, dtype)
+        launch(
+            kernels.join, work.grid,
+            y, sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
+            way.ys[other] if k.projection else short, sums[other], other.bn.weight, other.bn.bias,
+            other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
+            **work.words, H=k.side_out, KIND=k.short, RELU=k.relu,
+        )  # fmt: skip
+        here = out
+        if k.ends_block:
+            short = out
+    return way, *_outputs(here, [way.outs[k] for k in kept])
+
+
+def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Tensor]:
+    """The gradients of each layer's weights, scale and shift. A gradient that is None is zero."""
+    found, ys, outs, sums, x, n = way.found, way.ys, way.outs, way.sums, way.x, len(way.x)
+    grads = torch.empty(sum(k.weights + 2 * k.outside for k in found), device=x.device)
+    each = grads.split([k.weights + 2 * k.outside for k in found])
+    own = {k: mine.split([k.weights, k.outside, k.outside]) for k, mine in zip(found, each, strict=True)}
+    several = [k for k in found if k.parts > 1]
+    parts = torch.empty(sum(k.weights * k.parts for k in several), device=x.device)
+    part = {k: own[k][0] for k in found}  # where its one part is the whole
+    part |= dict(zip(several, parts.split([k.weights * k.parts for k in several]), strict=True))
+    gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
+    more = {k: d.permute(0, 2, 3, 1).contiguous() for k, d in zip(way.kept, dmaps, strict=True) if d is not None}
+    beside = Beside(x.device)
+
+    def through(k: Layer, g: Tensor) -> None:
+        """Back through the batch norm of a layer, and to its weights."""
+        work, (_, scale, shift) = _between(k, n), own[k]
+        launch(
+            kernels.through, work.grid,
+            g, ys[k], sums[k], k.bn.weight, dys[k], scale, shift, float(k.pixels(n)), **work.words,
+        )  # fmt: skip
+        with beside:
+            _weigh(k, way.read[k], dys[k], part[k])
+
+    main = [k for k in found if k.taps == 9]
+    last = main[-1]
+    other, work = last.projection or last, _between(last, n)
+    if dfeatures is None:
+        dfeatures = torch.zeros((n, last.outside), device=x.device)
+    launch(
+        kernels.top, work.grid,
+        dfeatures.contiguous(), ys[last], outs[last], gs[last], more.get(last, gs[last]), sums[last], ys[other],
+        sums[other], float(last.pixels(n)), **work.words, H=last.side_out, MORE=last in more,
+        PROJECTS=last.projection is not None, RELU=last.relu,
+    )  # fmt: skip
+    for i, k in reversed([*enumerate(main)]):
+        if k.projection:
+            through(k.projection, gs[k])
+        through(k, gs[k])
+        if k.is_stem:
+            continue
+        below = main[i - 1]
+        end = k if k.ends_block else main[i + 1]  # whose g the shortcut hands down, past both layers
+        across = end.projection
+        other = below.projection or below
+        work = _convolving(n, k.side, k.outside, k.inside)
+        launch(
+            kernels.back, work.grid,
+            dys[k], way.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]), sums[below],
+            ys[other], sums[other],
+            dys[across] if across else gs[end], way.weights[across or k], float(below.pixels(n)),
+            **work.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
+            KIND=NONE if k.ends_block else end.short, MORE=below in more, PROJECTS=below.projection is not None,
+        )  # fmt: skip
+    beside.join()
+    for table, (block, at_once) in _sum_tables(found, x.device):
+        launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=block, P=at_once)
+    wanted: list[Tensor] = []
+    for k in found:
+        w, scale, shift = own[k]
+        height, width = k.conv.kernel_size
+        wanted += [w.view(k.outside, height, width, k.inside).permute(0, 3, 1, 2), scale, shift]
+    return wanted
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
@@ -341,6 +376,8 @@ _kept_sums: dict[Any, list[tuple[Tensor, tuple[int, int]]]] = {}
 def _rounded(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer, Tensor]:
     """The weights of each layer in `dtype`; the first layer's as they are, since it reads images."""
     stem, *rest = found
+    if stem.conv.weight.dtype == dtype:  # a teacher's
+        return {k: k.conv.weight for k in found}
     table, weight = _round_table(net, rest), stem.conv.weight
     every = torch.empty(sum(k.weights for k in rest), dtype=dtype, device=weight.device)
     kind = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16}[weight.dtype]

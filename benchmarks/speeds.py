@@ -1,0 +1,35 @@
+"""The table of speeds that `speed.py --json` measured: images a second, and the ratio to the usual loop beside them.
+
+    python benchmarks/speeds.py benchmarks/results/speed/*.json
+
+A file is a backbone's: two columns each.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def table(measured: list[dict[str, Any]]) -> str:
+    variants = list(dict.fromkeys(row["variant"] for one in measured for row in one["rows"]))
+    heads = [word for one in measured for word in (f"{one['backbone']}, images/s", "ratio")]
+    lines = [f"| | {' | '.join(heads)} |", f"|---|{'---:|' * len(heads)}"]
+    for variant in variants:
+        cells = []
+        for one in measured:
+            found = [row for row in one["rows"] if row["variant"] == variant]
+            cells += [f"{found[0]['images_per_second']:,.0f}", f"{found[0]['ratio']:.1f}"] if found else ["–", "–"]
+        lines.append(f"| {variant} | {' | '.join(cells)} |")
+    where = {f"{one['device']}, torch {one['torch']}, commit {one['commit']}" for one in measured}
+    return "\n".join([*lines, "", f"{'; '.join(sorted(where))}."])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", type=Path, nargs="+")
+    print(table([json.loads(path.read_text()) for path in parser.parse_args().files]))
+
+
+if __name__ == "__main__":
+    main()

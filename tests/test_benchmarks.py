@@ -30,7 +30,7 @@ def script(name: str) -> ModuleType:
 
 
 def test_the_tables_of_readme_and_docs_are_current(capsys: pytest.CaptureFixture[str]) -> None:
-    assert script("tables").main(write_them=False) == 0, capsys.readouterr().out
+    assert script("tables").main([]) == 0, capsys.readouterr().out
 
 
 def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,6 +142,32 @@ def test_an_old_result_without_seconds_and_device_has_empty_cells(tmp_path: Path
     script("keep").lines([keep(tmp_path / "runs", old)], tmp_path / "kept.csv")
     (row,) = csv.DictReader((tmp_path / "kept.csv").read_text().splitlines())
     assert (row["seconds"], row["device"], row["outcome"]) == ("", "", "finished")
+
+
+def test_engines_are_compared_seed_by_seed(tmp_path: Path) -> None:
+    parity, path = script("parity"), tmp_path / "parity.csv"
+    heads = ["run", "seed", *parity.FIGURES, "outcome"]
+    values = {"eager": {3: 70.0, 1: 50.0, 2: 90.0}, "fast": {2: 92.0, 1: 51.0, 3: 73.0, 10: 0.0}}
+    lines = [[f"{name}-seed{s}", s, v, v, v, v, "finished"] for name, of in values.items() for s, v in of.items()]
+    lines.append(["eager-seed10", "", "", "", "", "", "out of memory"])
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([heads, *lines])
+    told = parity.table(parity.read(path)).splitlines()
+    assert "| seeds 1, 2, 3 |" in told[0] and len(told) == 2 + 3 * 4
+    assert told[4] == "|  | difference | +1.0 +2.0 +3.0 | +2.00 ± 0.58 |"  # 1 / sqrt(3): the seeds' spread has no part
+    with path.open("a") as file:
+        csv.writer(file).writerow(lines[0])
+    with pytest.raises(Refused, match="two lines of 'eager-seed3'"):
+        parity.read(path)
+    with pytest.raises(Refused, match="there is no"):
+        parity.read(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("name", ["parity", "tables"])
+def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        script(name).main(["--wrote"])
+    assert stopped.value.code == 2 and "unrecognized arguments: --wrote" in capsys.readouterr().err
 
 
 def test_the_figure_of_the_readings_shows_what_is_kept() -> None:

@@ -15,7 +15,7 @@ import pytest
 from made_results import keep, made
 
 from jioc import command, jobs, recipes
-from jioc.errors import Refused
+from jioc.errors import Failed, Refused
 from jioc.report import page
 from jioc.report.runs import group, read
 
@@ -276,12 +276,14 @@ def test_the_claims_are_measured_on_the_seeds_that_a_pair_shares(
         paired("none", 1, 0.5, 1.8, None), paired("none", 2, 0.7, 1.9, None), paired("jioc", 1, 0.3, 1.9, None),
         paired("jioc", 2, 0.3, 1.7, None), paired("jioc", 3, 0.9, 9.0, None),
         paired("none", 1, 0.5, 1.5, 40.0), paired("jioc", 1, 0.6, 1.2, 55.0),
+        paired("none", 2, 0.5, 1.5, 40.0), paired("jioc", 2, 0.6, 1.2, 55.0),
     ]  # fmt: skip
     for coordinate in ("none", "oc"):
         results.append(made("ssil", coordinate))
     place = keep(tmp_path / "runs", *results)
     balanced, tail = figures.columns(place).items()
-    assert (balanced[0], tail[0]) == ("CIFAR-100, 1,000 exemplars", "CIFAR-100-LT, 1,000 exemplars")
+    place_of_both = "resnet18, 5 tasks, 1,000 exemplars"
+    assert (balanced[0], tail[0]) == (f"cifar100, {place_of_both}", f"cifar100, long tail paper, {place_of_both}")
     (pair,), (tailed,) = figures.pairs(balanced[1]), figures.pairs(tail[1])
     mass, drift, norms, gap, shots = figures.CLAIMS
     assert pair.values(mass) == ([pytest.approx(0.5), pytest.approx(0.7)], [pytest.approx(0.3)] * 2)
@@ -296,6 +298,36 @@ def test_the_claims_are_measured_on_the_seeds_that_a_pair_shares(
     assert [path.name for path in drawn] == ["figure4.svg", "pairs.svg"]
     assert all(path.read_bytes().startswith(b"<?xml") for path in drawn)
     assert "0.60 → 0.30 (-0.30 ± 0.14)" in capsys.readouterr().out
+
+
+def test_pairs_and_columns_have_their_full_names_and_one_seed_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = script("figures")
+    strong, deep = (
+        paired("jioc", 1, 0.1, 1.1, None),
+        [made(backbone="resnet32"), made("icarl", "jioc", backbone="resnet32")],
+    )
+    strong["config"]["coordination"]["gamma2"] = 5.0
+    own = [made(str(tmp_path / "mine.py"), word) for word in ("none", "jioc")]
+    first = [paired("none", 1, 0.5, 1.8, None), paired("jioc", 1, 0.3, 1.2, None)]
+    place = keep(tmp_path / "runs", *first, strong, *deep, *own)
+    found = figures.columns(place)
+    names = {title: [pair.name for pair in figures.pairs(groups)] for title, groups in found.items()}
+    assert names == {
+        "cifar100, resnet18, 5 tasks, 1,000 exemplars": ["iCaRL + JIOC", "iCaRL + JIOC, gamma2 5", "mine + JIOC"],
+        "cifar100, resnet32, 5 tasks, 1,000 exemplars": ["iCaRL + JIOC"],
+    }
+    looks = {
+        pair.look(claim) for groups in found.values() for pair in figures.pairs(groups) for claim in figures.CLAIMS
+    }
+    assert looks == {figures.ALONE}
+    (path,) = figures.draw(place, tmp_path / "figures")
+    assert "iCaRL + JIOC, gamma2 5 (n = 1)" in path.read_text() and "gamma2 5" in capsys.readouterr().out
+    (tmp_path / "file").write_text("mine\n")
+    for target in ("file", "file/below"):
+        with pytest.raises(Failed, match="cannot be written to"):
+            figures.draw(place, tmp_path / target)
 
 
 def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -51,6 +51,20 @@ def test_the_gain_is_taken_seed_by_seed(tmp_path: Path) -> None:
     assert spread(coordinated.gains("cnn"), "+") == "+2.00 ± 1.41"
 
 
+def test_a_gain_says_over_how_many_seeds_where_the_columns_do_not_give_it(tmp_path: Path) -> None:
+    def told(*results: dict[str, Any]) -> tuple[str, bool]:
+        sheet = summarise(group(read([keep(tmp_path / str(len(list(tmp_path.iterdir()))), *results)])), False)
+        return sheet.rows[1][sheet.heads.index("gain")], "in brackets" in str(sheet.notes)
+
+    hosts = [made(seed=s, alls=[30.0 + s] * 5) for s in (1, 2, 3)]
+    ours = [made(coordinate="oc", seed=s, alls=[35.0 + s] * 5) for s in (1, 2)]
+    assert told(*hosts, *ours) == ("+5.00 ± 0.00 (2)", True)
+    assert told(*hosts[:2], *ours) == ("+5.00 ± 0.00", False)
+    begun_again = made(seed=2, done=2)
+    assert told(*hosts[:2], begun_again, *ours) == told(begun_again, *hosts[:2], *ours) == ("+5.00 ± 0.00", False)
+    assert told(hosts[2], *ours) == ("–", False)
+
+
 def test_an_unfinished_run_is_counted_out(tmp_path: Path) -> None:
     groups = group(read([keep(tmp_path, made(seed=1), made(seed=2, done=2))]))
     sheet = summarise(groups, beside_paper=True)

@@ -94,11 +94,11 @@ class Group:
         return [v for run in self.runs if (v := run.figure(kind, readout)) is not None]
 
     def gains(self, readout: str) -> list[float]:
-        """What coordination adds to `average`, seed by seed."""
+        """What coordination adds to `average`, seed by seed, over the seeds that both have finished."""
         if self.base is None:
             return []
-        without = {run.seeds: run.figure("average", readout) for run in self.base.runs}
-        pairs = [(run.figure("average", readout), without.get(run.seeds)) for run in self.runs]
+        without = {run.seeds: run.figure("average", readout) for run in self.base.complete}
+        pairs = [(run.figure("average", readout), without.get(run.seeds)) for run in self.complete]
         return [a - b for a, b in pairs if a is not None and b is not None]
 
 

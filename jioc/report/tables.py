@@ -38,7 +38,7 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
         row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
         if not g.complete:
             row[heads.index(f"{judged.upper()} average")] = "not run" if g.runs[0].planned else "unfinished"
-        row.append(spread(g.gains(judged), "+"))
+        row.append(_gain(g, judged))
         if beside_paper:
             cell = _cell(g)
             theirs, ours = paper.average(cell), mean_std(g.figures("average", judged))[0]
@@ -49,12 +49,21 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
     notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
     if any(g.base for g in groups):
+        some = any(row[heads.index("gain")].endswith(")") for row in rows)
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
+        notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * some
     if beside_paper and unmatched < len(rows):
         notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups)}) minus the paper's")
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(rows)} rows have no counterpart in the paper")
     return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
+
+
+def _gain(g: Group, readout: str) -> str:
+    """With the number of seeds where the host has others, so that the columns do not give it."""
+    gains, seeds = g.gains(readout), {run.seeds for run in g.complete}
+    told = gains and g.base is not None and seeds != {run.seeds for run in g.base.complete}
+    return spread(gains, "+") + f" ({len(gains)})" * bool(told)
 
 
 def _judged(groups: list[Group]) -> str:

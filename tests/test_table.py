@@ -103,6 +103,12 @@ def test_the_papers_printed_averages_of_table_6() -> None:
         assert paper.average(("cifar100", "resnet32", 10, 1000, "icarl", word)) == printed
 
 
+def test_a_mean_of_the_papers_steps_is_printed_one_way(tmp_path: Path) -> None:
+    groups = group(read([keep(tmp_path, made(coordinate="ic", backbone="resnet32", **TEN))]))  # 53.305
+    sheet, steps = summarise(groups, beside_paper=True), by_task(groups, beside_paper=True)
+    assert sheet.rows[0][sheet.heads.index("paper")] == steps.rows[3][-1] == "53.31"
+
+
 @pytest.mark.parametrize(
     ("change", "there"),
     [
@@ -165,6 +171,20 @@ def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
             result[kind] |= {"boosted": result[kind]["cnn"], "compressed": result[kind]["nme"] - 2}
     sheet = summarise(group(read([keep(tmp_path, *results, made())])), beside_paper=False)
     assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
+
+
+def test_a_note_names_the_read_out_that_is_shown(tmp_path: Path) -> None:
+    boosted = made("foster", **TEN) | {"headline": "boosted"}
+    for row in boosted["tasks"]:
+        row["readouts"] = {"boosted": row["cnn"]}
+    for kind in ("average", "last"):
+        boosted[kind]["boosted"] = boosted[kind]["cnn"]
+    begun = boosted | {"complete": False, "config": boosted["config"] | {"memory": 500}}
+    groups = group(read([keep(tmp_path, made(**TEN), boosted, begun)]))
+    sheet = summarise(groups, beside_paper=True)
+    assert "BOOSTED" not in str(sheet.heads) and any("difference: ours (CNN) minus" in note for note in sheet.notes)
+    assert sheet.rows[2][sheet.heads.index("CNN average")] == "unfinished"
+    assert "(CNN)" in by_task(groups, beside_paper=True).notes[0]
 
 
 def test_what_was_begun_is_unfinished_and_not_unrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

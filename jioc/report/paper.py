@@ -58,14 +58,19 @@ def _sizes(result: dict[str, Any]) -> set[int]:
 
 
 def average(where: Setting | None) -> float | None:
-    """The paper's average accuracy; input or output coordination alone is in its step-by-step tables, rounded up."""
+    """The paper's average accuracy; input or output coordination alone is in its step-by-step tables."""
     if where is None:
         return None
     averages, steps = _cells()
     if where in averages:
         return averages[where]
     curve = steps.get(where)
-    return None if curve is None else math.floor(100 * sum(curve["all"]) / len(curve["all"]) + 0.5 + 1e-6) / 100
+    return None if curve is None else mean(curve["all"])
+
+
+def mean(values: list[float]) -> float:
+    """Of some of the paper's figures, as the paper rounds it: a half goes up."""
+    return math.floor(100 * sum(values) / len(values) + 0.5 + 1e-6) / 100
 
 
 def curve(where: Setting | None) -> dict[str, list[float]] | None:

@@ -1,5 +1,6 @@
 """`jioc table`: mean ± standard deviation over seeds, beside the paper's figures."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import unknown
@@ -7,6 +8,9 @@ from . import labels, paper
 from .runs import Group, mean_std
 
 FORMATS = ("text", "markdown", "latex")
+
+Curves = dict[str, list[float | None]]
+Mean = Callable[[list[float]], float | None]
 
 
 @dataclass
@@ -26,14 +30,15 @@ class Sheet:
 
 def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     """A row for each setting; the read-out by which methods are judged comes first."""
-    names = _readouts(groups)
+    shown = _readouts(groups)
+    names = list(dict.fromkeys(shown.values()))
     title, scenes = _title(groups)
     heads = _first_heads(scenes)
     heads += ["n", *(f"{n.upper()} {kind}" for n in names for kind in ("average", "last")), "gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
     rows, unmatched = [], 0
     for g in groups:
-        judged = g.runs[0].headline
+        judged = shown[g.runs[0].headline]
         row = _first_cells(g, scenes)
         row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
         if not g.complete:
@@ -53,7 +58,7 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
         notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * some
     if beside_paper and unmatched < len(rows):
-        notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups)}) minus the paper's")
+        notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's")
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(rows)} rows have no counterpart in the paper")
     return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
@@ -66,8 +71,8 @@ def _gain(g: Group, readout: str) -> str:
     return spread(gains, "+") + f" ({len(gains)})" * bool(told)
 
 
-def _judged(groups: list[Group]) -> str:
-    names = dict.fromkeys(g.runs[0].headline.upper() for g in groups)
+def _judged(groups: list[Group], shown: dict[str, str]) -> str:
+    names = dict.fromkeys(shown[g.runs[0].headline].upper() for g in groups)
     return " or ".join(names) + (", whichever the method is judged by" if len(names) > 1 else "")
 
 
@@ -115,24 +120,29 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     blocks: list[int] = []
     for g in shown:
         named = _first_cells(g, scenes)
-        curves = [(named, str(len(g.complete)), _curves(g))]
+        of: list[tuple[list[str], str, Curves, Mean]] = [(named, str(len(g.complete)), _curves(g), _mean)]
         theirs = paper.curve(_cell(g)) if beside_paper else None
         if theirs is not None:
             curve = {k: _from_second(k, v) for k, v in theirs.items()}
-            curves.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve))
+            of.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve, paper.mean))
         blocks += [len(rows)] * bool(rows)
-        for label, n, curve in curves:
+        for label, n, curve, mean in of:
             for kind in ("all", "old", "new"):
                 values = curve[kind] + [None] * (last - len(curve[kind]))
-                mean = mean_std([v for v in values if v is not None])[0]
-                rows.append([*label, kind, n, *map(number, values), number(mean)])
-    notes = [f"accuracy in percent ({_judged(groups)}) after each task on the classes seen; means over n seeds"]
+                known = [v for v in values if v is not None]
+                rows.append([*label, kind, n, *map(number, values), number(mean(known) if known else None)])
+    judged = _judged(shown or groups, _readouts(groups))
+    notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n seeds"]
     if unrun := [g.label for g in groups if g.runs[0].planned]:
         notes.append(f"not run: {'; '.join(unrun)}")
     return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
 
 
-def _curves(g: Group) -> dict[str, list[float | None]]:
+def _mean(values: list[float]) -> float | None:
+    return mean_std(values)[0]
+
+
+def _curves(g: Group) -> Curves:
     of = [run.readouts[run.headline] for run in g.complete]
     return {
         kind: [mean_std([row[kind] for row in rows if row[kind] is not None])[0] for rows in zip(*of, strict=True)]
@@ -145,8 +155,9 @@ def _from_second(kind: str, values: list[float]) -> list[float | None]:
     return [None, *values] if kind == "old" else list(values)
 
 
-def _readouts(groups: list[Group]) -> list[str]:
-    """Those of the runs; one that repeats another wherever it is, as FOSTER's `boosted` its `cnn`, is left out."""
+def _readouts(groups: list[Group]) -> dict[str, str]:
+    """Those of the runs, each with the one that is shown for it: itself, or another that it repeats wherever it is, as
+    FOSTER's `boosted` its `cnn`."""
     names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
 
     def figures(name: str) -> list[list[float]]:
@@ -155,10 +166,9 @@ def _readouts(groups: list[Group]) -> list[str]:
     def repeats(name: str, other: str) -> bool:
         return any(figures(name)) and all(a in ([], b) for a, b in zip(figures(name), figures(other), strict=True))
 
-    found: list[str] = []
+    found: dict[str, str] = {}
     for name in names:
-        if not any(repeats(name, other) for other in found):
-            found.append(name)
+        found[name] = next((other for other in found.values() if repeats(name, other)), name)
     return found
 
 

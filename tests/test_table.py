@@ -17,6 +17,11 @@ from jioc.report.tables import by_task, number, spread, summarise
 from jioc.resolve import resolve
 
 TEN = {"classes": 100, "tasks": 10}
+OTHERWISE = {
+    "augment": "autoaugment", "batch_size": 64, "select": "random", "order_seed": 7, "stem": "imagenet",
+    "accumulate": 4, "momentum": 0.8, "flip": False, "long_tail_order": "learnt",
+}  # fmt: skip
+ALIKE = {"accumulate": 2, "seed": 9, "init_seed": 4, "precision": "fp32", "engine": "eager", "data_dir": "/data"}
 
 
 def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path) -> None:
@@ -115,11 +120,20 @@ def test_a_mean_of_the_papers_steps_is_printed_one_way(tmp_path: Path) -> None:
         ({"options": {"kd_weight": 2.0}}, False),  # another host
         ({"options": {"kd_weight": 1.0}}, True),
         ({"later": {"epochs": 17}, "first": {"epochs": 20}}, False),  # a scaled schedule
-        ({"later": {"epochs": 170, "lr": 0.05}}, True),
+        ({"later": {"epochs": 170, "lr": 0.1}}, True),
+        ({"later": {"epochs": 170, "lr": 0.05}}, False),
+        ({"later": {"epochs": 400}, "first": {"epochs": 471}}, False),
+        *(({name: value}, False) for name, value in OTHERWISE.items()),
+        *(({name: value}, True) for name, value in ALIKE.items()),
+        ({"coordination": {"coordinate": "jioc", "gamma2": 5.0, "host_kd": "add"}}, True),  # readings
+        ({"coordination": {"coordinate": "ic", "delta": "differentiated"}, "accumulate": 2}, True),
     ],
 )
-def test_other_hosts_and_shorter_schedules_have_no_place_in_the_paper(change: dict[str, Any], there: bool) -> None:
-    assert (paper.setting(made(**TEN, **change)) is not None) == there
+def test_another_protocol_has_no_place_in_the_paper(change: dict[str, Any], there: bool) -> None:
+    result = made(**TEN, **change)
+    assert (paper.setting(result) is not None) == there
+    whole = settings.plain(resolve(settings.make(**result["config"])))
+    assert (paper.setting(result | {"config": whole}) is not None) == there
 
 
 def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ Killed anywhere and started again with the same words, it ends as if it had neve
 """
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     found = _parser(find("icarl")).parse_known_args(words[1:])[0]
     seeds = _seeds(found.seeds) if found.seeds else recipe.seeds
     scale = recipe.scale if found.scale is None else found.scale
-    if scale <= 0:
+    if not 0 < scale < math.inf:
         raise Refused(f"--scale: {scale:g} is refused: it should be above 0")
     where = launch.make(**{k: v for k in launch.Where.model_fields if (v := getattr(found, k)) is not None})
     out = found.out or Path("runs") / recipe.name

@@ -11,6 +11,8 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
+from jioc.jobs import scaled
+from jioc.methods.specs import SPECS
 from jioc.report import paper, tables
 from jioc.report.runs import group, planned, read
 from jioc.report.tables import by_task, number, spread, summarise
@@ -149,6 +151,43 @@ def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pyte
         (False, "| iCaRL + OC", "56.40"),
         (True, "| iCaRL + JIOC", "56.66"),
     ]
+
+
+def test_the_seeds_of_a_recipe_that_are_not_there_are_told(tmp_path: Path) -> None:
+    table6 = recipes.find("table6")
+
+    def ran(loss: str, seed: int, **more: Any) -> dict[str, Any]:
+        values = table6.make()[f"cifar100-resnet32-1000-icarl-{loss}"]
+        return made(**TEN, **more) | {"config": settings.plain(resolve(settings.make(**values, seed=seed)))}
+
+    def notes(*results: dict[str, Any]) -> list[str]:
+        sheets = group(planned(table6, read([keep(tmp_path / str(len(list(tmp_path.iterdir()))), *results)])))
+        told = [note for note in summarise(sheets, False).notes if "not run" in note]
+        assert [note for note in by_task(sheets, False).notes if note.startswith("wanted")] == told
+        return told
+
+    some = [*(ran("none", s) for s in (1, 2, 3)), ran("ic", 1), ran("oc", 1), ran("oc", 2, done=3), ran("jioc", 2)]
+    assert notes(*some) == [
+        "wanted and not run, seeds 2 3: iCaRL + IC",
+        "wanted and not run, seed 3: iCaRL + OC",
+        "wanted and not run, seeds 1 3: iCaRL + JIOC",
+    ]
+    assert notes(*some[:3]) == []  # rows that say so themselves
+    assert notes(*some[:3], ran("ic", 1), ran("oc", 1)) == ["wanted and not run, seeds 2 3: iCaRL + IC; iCaRL + OC"]
+
+
+def test_a_recipe_is_looked_for_at_the_scale_it_was_run_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = recipes.find("study")
+    short = {name: scaled(values, SPECS["icarl"], 0.1) for name, values in study.make().items()}
+    ran = [made(**TEN) | {"config": settings.plain(resolve(settings.make(**v)))} for v in list(short.values())[:3]]
+    words = ["table", str(keep(tmp_path, *ran)), "--recipe", "study", "--format", "markdown"]
+    shown = {}
+    for scale in ([], ["--scale", "0.1"]):
+        assert main([*words, *scale]) == 0
+        shown[len(scale)] = sum(line.startswith("| ") for line in capsys.readouterr().out.splitlines()) - 2
+    assert shown == {0: len(short) + 3, 2: len(short)}
+    assert "above 0" in refused([*words, "--scale", "0"], capsys)
+    assert "given with --recipe" in refused([*words[:2], "--scale", "0.1"], capsys)
 
 
 def test_a_table_has_the_recipes_order_and_nothing_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -66,7 +66,7 @@ class Run:
 
 @dataclass
 class Group:
-    """Runs of one setting, an element each seed."""
+    """Runs of one setting, an element each seed; those that are wanted and not there come last."""
 
     runs: list[Run]
     label: str = ""  # unique: name and place
@@ -128,17 +128,19 @@ def _check(path: Path, result: Any) -> None:
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
-def planned(recipe: Recipe, found: list[Run]) -> list[Run]:
-    """The runs in the recipe's order, others last, with one without tasks for each setting of the recipe, at its own
-    scale, that was not even begun."""
-    wanted = {}
+def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> list[Run]:
+    """The runs in the recipe's order, others last, with one without tasks for each setting and seed of the recipe that
+    was not even begun. `scale`: of the schedules; by default the recipe's own."""
+    wanted: dict[str, list[Run]] = {}
     for label, values in recipe.make().items():
-        config = resolve(settings.make(**scaled(values, find(str(values["method"])), recipe.scale)))
-        run = Run(Path(label), {"config": settings.plain(config), "classes": [], "tasks": []})
-        wanted[_key(setting(run))] = run
-    there = {_key(setting(run)) for run in found}
+        values = scaled(values, find(str(values["method"])), recipe.scale if scale is None else scale)
+        for seed in recipe.seeds:
+            config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
+            run = Run(Path(label), {"config": config, "classes": [], "tasks": []})
+            wanted.setdefault(_key(setting(run)), []).append(run)
+    there = {(_key(setting(run)), run.seeds) for run in found}
     place = {key: i for i, key in enumerate(wanted)}
-    every = found + [run for key, run in wanted.items() if key not in there]
+    every = found + [run for key, of in wanted.items() for run in of if (key, run.seeds) not in there]
     return sorted(every, key=lambda run: place.get(_key(setting(run)), len(place)))
 
 
@@ -162,7 +164,7 @@ def group(runs: Iterable[Run]) -> list[Group]:
     by_setting: dict[str, list[Run]] = {}
     for run in runs:
         by_setting.setdefault(_key(setting(run)), []).append(run)
-    groups = [Group(sorted(of, key=lambda r: str(r.seeds))) for of in by_setting.values()]
+    groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds)))) for of in by_setting.values()]
     hosts = {_key(_host(g.config)): g for g in groups if g.coordinate == "none"}
     for g in groups:
         g.base = hosts.get(_key(_host(g.config))) if g.coordinate != "none" else None

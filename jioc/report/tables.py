@@ -77,7 +77,7 @@ def _judged(groups: list[Group], shown: dict[str, str]) -> str:
 
 
 def _warnings(groups: list[Group]) -> list[str]:
-    notes = []
+    notes = _unrun(groups)
     runs = [run for g in groups for run in g.runs if not run.planned]
     unfinished = sum(not run.complete for run in runs)
     if unfinished:
@@ -86,6 +86,19 @@ def _warnings(groups: list[Group]) -> list[str]:
     if again:
         notes.append(f"seeds run more than once count each time: {again} of {len(runs)} runs")
     return notes
+
+
+def _unrun(groups: list[Group]) -> list[str]:
+    """The seeds of a recipe that are not there, of settings of which others are."""
+    by_seeds: dict[str, list[str]] = {}
+    for g in groups:
+        if not g.runs[0].planned and (seeds := [str(run.config["seed"]) for run in g.runs if run.planned]):
+            by_seeds.setdefault(f"seed{'s' * (len(seeds) > 1)} {' '.join(seeds)}", []).append(g.label)
+    told = {seeds: "; ".join(of) if len(of) <= NAMED else f"{len(of)} rows" for seeds, of in by_seeds.items()}
+    return [f"wanted and not run, {seeds}: {rows}" for seeds, rows in told.items()]
+
+
+NAMED = 6  # rows that a note names
 
 
 def _title(groups: list[Group]) -> tuple[str, list[str]]:

@@ -290,6 +290,59 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return told
 
 
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in made()["tasks"][1]["cnn"].items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("config", {}, "setting 'method'"),
+        ("config.coordination", None, "setting 'coordination'"),
+        ("config.coordination.coordinate", None, "setting 'coordination.coordinate'"),
+        ("config.memory", None, "setting 'memory'"),
+        ("config.memory", "1000", "setting 'memory'"),
+        ("config.later", [17], "setting 'later'"),
+        ("tasks.1.cnn", without("all"), "task 2 of"),
+        ("tasks.1.cnn.all", "high", "task 2 of"),
+        ("tasks.1.cnn.old", "high", "task 2 of"),
+        ("tasks.1.cnn.all", float("nan"), "task 2 of"),
+        ("tasks.1.cnn.per_task", 3.0, "task 2 of"),
+        ("tasks.1.nme", {"old": 3.0}, "task 2 of"),
+        ("tasks.1.readouts", [1], "task 2 of"),
+        ("tasks.1.classes", ["a", "b"], "task 2 of"),
+        ("tasks.1.seconds", "long", "task 2 of"),
+        ("tasks.1.diagnostics.drift_on_old", "far", "task 2 of"),
+        ("headline", "boosted", "'headline'"),
+        ("complete", "yes", "'complete'"),
+        ("average.cnn", "high", "'average'"),
+        ("average", {}, "'average'"),
+        ("last", None, "'last'"),
+        ("counts", 500, "'counts'"),
+    ],
+)
+def test_a_damaged_result_is_refused_by_name(
+    place: str, value: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = made()
+    holder: Any = result
+    *path, last = place.split(".")
+    for word in path:
+        holder = holder[int(word) if word.isdecimal() else word]
+    holder[last] = value
+    keep(tmp_path, made(seed=2), result)
+    for command in (["table", "--by-task"], ["report", "--out", str(tmp_path / "page.html")]):
+        answer = refused([*command, str(tmp_path)], capsys)
+        assert told in answer and "run-001/result.json" in answer
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_another_version_may_say_is_read(tmp_path: Path) -> None:
+    result = made(select="by-hand", coordination={"coordinate": "twice", "gamma3": 1}, unheard_of=[1])
+    (one,) = group(read([keep(tmp_path, result | {"headline": "cnn", "more": "x"})]))
+    assert one.name == "iCaRL + TWICE" and one.scene.endswith("select by-hand")
+
+
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "empty").mkdir()
     for name, content in {

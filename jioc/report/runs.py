@@ -16,8 +16,8 @@ from ..methods.specs import SPECS, find
 from ..recipes import Recipe
 from ..resolve import resolve
 from . import labels
+from .checks import check
 
-FORMAT = 1
 SEEDS = ("seed", "init_seed", "data_seed")
 OF_INPUTS = ("delta", "delta_scale")
 OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
@@ -105,27 +105,11 @@ class Group:
 def read(places: list[Path]) -> list[Run]:
     found: dict[Path, Run] = {}
     for path, result in store.results(places):
-        _check(path, result)
+        check(path, result)
         found.setdefault(path.resolve(), Run(path, result))
     if not found:
         raise Refused(f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(found.values())
-
-
-def _check(path: Path, result: Any) -> None:
-    version = result.get("format") if isinstance(result, dict) else None
-    if not isinstance(version, int) or not all(isinstance(result.get(k), kind) for k, kind in NEEDED.items()):
-        raise Refused(f"{str(path)!r} is not a result of jioc")
-    if version > FORMAT:
-        raise Refused(f"{str(path)!r} was written by a newer jioc ({result.get('jioc')}); this one cannot read it")
-    for t, row in enumerate(result["tasks"]):
-        if not isinstance(row, dict) or len(row.get("classes") or []) != 2 or not isinstance(row.get("cnn"), dict):
-            raise Refused(f"task {t + 1} of {str(path)!r} has no classes or no accuracy")
-    if not result["tasks"]:
-        raise Refused(f"{str(path)!r} holds no task yet")
-
-
-NEEDED = {"config": dict, "classes": list, "tasks": list}
 
 
 def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> list[Run]:

@@ -1,5 +1,6 @@
 """`jioc table`: mean ± standard deviation over seeds, beside the paper's figures."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -157,8 +158,9 @@ def _mean(values: list[float]) -> float | None:
 
 def _curves(g: Group) -> Curves:
     of = [run.readouts[run.headline] for run in g.complete]
+    tasks = list(itertools.zip_longest(*of, fillvalue={}))
     return {
-        kind: [mean_std([row[kind] for row in rows if row[kind] is not None])[0] for rows in zip(*of, strict=True)]
+        kind: [mean_std([v for row in rows if (v := row.get(kind)) is not None])[0] for rows in tasks]
         for kind in ("all", "old", "new")
     }
 

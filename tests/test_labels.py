@@ -70,6 +70,13 @@ def test_seeds_and_machine_are_never_told() -> None:
     assert names(*results) == ["iCaRL", "iCaRL + JIOC, gamma2 5"]
 
 
+@pytest.mark.parametrize(("page", "mark"), [("report", "`{}`"), ("grid", "`--{}`")])
+def test_the_docs_name_every_setting_of_the_machine(page: str, mark: str) -> None:
+    text = (Path(__file__).parent.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    told = {name.replace("_", "-") if page == "grid" else name for name in settings.MACHINE}
+    assert {name for name in told if mark.format(name) not in text} == set()
+
+
 def test_the_gain_is_over_the_host_with_the_same_settings_otherwise() -> None:
     plain, halved, coordinated, changed = groups(
         made(alls=[50.0] * 5),

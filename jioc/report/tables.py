@@ -46,11 +46,11 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
             row[heads.index(f"{judged.upper()} average")] = "not run" if g.runs[0].planned else "unfinished"
         row.append(_gain(g, judged))
         if beside_paper:
-            cell = _cell(g)
-            theirs, ours = paper.average(cell), mean_std(g.figures("average", judged))[0]
+            where = cell(g)
+            theirs, ours = paper.average(where), mean_std(g.figures("average", judged))[0]
             unmatched += theirs is None
             row += [number(theirs), number(None if theirs is None or ours is None else ours - theirs, "+")]
-            row.append(number(paper.gain(cell), "+"))
+            row.append(number(paper.gain(where), "+"))
         rows.append(row)
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
     notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
@@ -118,7 +118,8 @@ def _first_cells(g: Group, scenes: list[str]) -> list[str]:
     return [g.name] if len(scenes) == 1 else [g.place or "–", g.name]
 
 
-def _cell(g: Group) -> paper.Setting | None:
+def cell(g: Group) -> paper.Setting | None:
+    """Where a setting would stand in the paper's tables."""
     if g.complete:
         return paper.setting(g.complete[0].result)
     return paper.cell(g.config, g.config["tasks"]) if g.config.get("tasks") else None
@@ -135,7 +136,7 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     for g in shown:
         named = _first_cells(g, scenes)
         of: list[tuple[list[str], str, Curves, Mean]] = [(named, str(len(g.complete)), _curves(g), _mean)]
-        theirs = paper.curve(_cell(g)) if beside_paper else None
+        theirs = paper.curve(cell(g)) if beside_paper else None
         if theirs is not None:
             curve = {k: _from_second(k, v) for k, v in theirs.items()}
             of.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve, paper.mean))

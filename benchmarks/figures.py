@@ -4,13 +4,15 @@
 
 figure4.svg: SS-IL against SS-IL with output coordination, the accuracy after each task. pairs.svg: the paper's claims
 measured on each host without and with JIOC, as means over the tasks after the first (lengths of rows: after the last
-task, and not of cosine heads, in which they have no part); the same figures are printed as a table. A column of the
-comparison is a panel, or a row of panels; what has not been run is left out.
+task, and not of cosine heads, in which they have no part); the same figures are printed as a table. A single pair has
+no verdict: it is hollow and grey. A column of the comparison is a panel, or a row of panels; what has not been run is
+left out.
 """
 
 import argparse
 import io
 import sys
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +26,8 @@ from matplotlib.ticker import MaxNLocator
 
 from jioc import recipes
 from jioc.console import table
-from jioc.errors import Refused, sentence
+from jioc.errors import Failed, Refused, sentence
 from jioc.files import write
-from jioc.methods.specs import SPECS
 from jioc.report import runs
 from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
 from jioc.report.runs import Group, Run, mean_std
@@ -35,7 +36,9 @@ from jioc.report.tables import number, spread
 Columns = dict[str, list[Group]]
 COSINE = ("podnet", "coil")  # heads in which the length of a row has no part
 GREY = "#5f6368"
-NEARER, FARTHER, SAME = (COLOURS[0], "o"), (COLOURS[1], "s"), (GREY, "D")
+Look = tuple[str, str, str]  # ink, mark, what fills the mark
+NEARER, FARTHER = (COLOURS[0], "o", COLOURS[0]), (COLOURS[1], "s", COLOURS[1])
+SAME, ALONE = (GREY, "D", GREY), (GREY, "D", "white")
 
 
 # --- what is measured ---
@@ -89,9 +92,9 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A host and the same with JIOC, by the seeds that both have."""
+    """A host and the same with JIOC, by the seeds that both have; named by the latter, of which a host can have two."""
 
-    host: str
+    name: str
     runs: list[tuple[Run, Run]]
 
     def values(self, claim: Claim) -> tuple[list[float], list[float]]:
@@ -99,12 +102,14 @@ class Pair:
         known = [(a, b) for a, b in found if a is not None and b is not None]
         return [a for a, _ in known], [b for _, b in known]
 
-    def look(self, claim: Claim) -> tuple[str, str]:
-        """Colour and mark by whether JIOC brings it nearer to the aim; less than the seeds differ, or than can be told
-        in two decimals, is no change."""
+    def look(self, claim: Claim) -> Look:
+        """By whether JIOC brings it nearer to the aim; less than the seeds differ, or than can be told in two decimals,
+        is no change, and by one seed nothing can be told."""
         both = zip(*self.values(claim), strict=True)
         change, apart = mean_std([abs(after - claim.aim) - abs(before - claim.aim) for before, after in both])
-        if change is None or abs(change) < max(0.005, apart or 0.0):
+        if change is None or apart is None:
+            return ALONE
+        if abs(change) < max(0.005, apart):
             return SAME
         return NEARER if change < 0 else FARTHER
 
@@ -116,7 +121,7 @@ def pairs(groups: list[Group]) -> list[Pair]:
             without = {run.seeds: run for run in g.base.complete}
             both = [(without[run.seeds], run) for run in g.complete if run.seeds in without]
             if both:
-                found.append(Pair(SPECS[g.config["method"]].title, both))
+                found.append(Pair(g.name, both))
     return found
 
 
@@ -126,9 +131,7 @@ def columns(place: Path) -> Columns:
     ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.planned]
     found: Columns = {}
     for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):
-        c = g.config
-        data = c["data"].upper().replace("CIFAR1", "CIFAR-1") + ("-LT" if c["long_tail"] is not None else "")
-        found.setdefault(f"{data}, {c['memory']:,} exemplars", []).append(g)
+        found.setdefault(g.scene, []).append(g)
     return found
 
 
@@ -144,7 +147,7 @@ def figure4(found: Columns) -> Figure | None:
     for ax, (title, groups) in zip(axes[0], shown.items(), strict=True):
         for g, look in zip(groups, LOOKS, strict=False):
             curve(ax, g, look)
-        ax.set_title(title)
+        ax.set_title(textwrap.fill(title, 45))
         ax.set_xlabel("classes seen")
         ax.legend(title="average over the tasks", loc="upper right", frameon=False)
     axes[0][0].set_ylabel("accuracy (%)")
@@ -168,6 +171,14 @@ def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
     ax.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
 
 
+WORDS = {
+    NEARER: "with JIOC: nearer to the aim",
+    FARTHER: "with JIOC: farther",
+    SAME: "with JIOC: the same",
+    ALONE: "with JIOC: one seed, no verdict",
+}
+
+
 def claims(found: Columns) -> Figure | None:
     shown = {title: of for title, groups in found.items() if (of := pairs(groups))}
     if not shown:
@@ -179,7 +190,7 @@ def claims(found: Columns) -> Figure | None:
         for ax, claim in zip(row, measured, strict=True):
             dumbbells(ax, of, claim)
             ax.set_ylim(tallest - 0.5, -0.5)
-            ax.set_yticks(range(len(of)), [p.host for p in of] if ax is row[0] else [""] * len(of))
+            ax.set_yticks(range(len(of)), [f"{p.name} (n = {len(p.runs)})" if ax is row[0] else "" for p in of])
             ax.tick_params(axis="y", length=0)
         row[0].set_ylabel(title.replace(", ", "\n"))
     for top, bottom, claim in zip(axes[0], axes[-1], measured, strict=True):
@@ -187,13 +198,10 @@ def claims(found: Columns) -> Figure | None:
         bottom.set_xlabel(claim.unit)
     handles = [
         Line2D([], [], ls="", marker="o", mfc="white", mec=GREY, label="without JIOC"),
-        *(
-            Line2D([], [], color=ink, marker=mark, label=f"with JIOC: {word}")
-            for (ink, mark), word in ((NEARER, "nearer to the aim"), (FARTHER, "farther"), (SAME, "the same"))
-        ),
+        *(Line2D([], [], color=ink, marker=mark, mfc=fill, label=word) for (ink, mark, fill), word in WORDS.items()),
         Line2D([], [], color=GREY, ls=":", lw=1, label="the aim"),
     ]
-    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
@@ -202,7 +210,7 @@ def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
     ax.axvline(claim.aim, color=GREY, ls=":", lw=1, zorder=1)
     ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.grid(False, axis="y")
-    if not any(pair.values(claim)[0] for pair in of):
+    if claim.measure is many_less_few and not any(pair.values(claim)[0] for pair in of):
         ax.text(0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, ha="center", va="center", color=GREY)
         return
     for y, pair in enumerate(of):
@@ -210,12 +218,12 @@ def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
         if before is None or after is None:
             ax.text(0.5, y, "–", transform=ax.get_yaxis_transform(), ha="center", va="center", color=GREY)
             continue
-        ink, mark = pair.look(claim)
+        ink, mark, fill = pair.look(claim)
         ax.plot([before, after], [y, y], color=ink, lw=1.6, zorder=2)
         ax.errorbar(before, y, xerr=apart_before, fmt="none", ecolor=GREY, lw=0.7, zorder=3)
         ax.errorbar(after, y, xerr=apart_after, fmt="none", ecolor=ink, lw=0.7, zorder=3)
         ax.plot(before, y, marker="o", ls="", mfc="white", mec=GREY, ms=4.2, zorder=5)
-        ax.plot(after, y, marker=mark, ls="", color=ink, ms=4.2, zorder=4)
+        ax.plot(after, y, marker=mark, ls="", color=ink, mfc=fill, ms=4.2, zorder=4)
 
 
 def sheet(width: float, height: float, rows: int, count: int, **shared: Any) -> tuple[Figure, list[list[Axes]]]:
@@ -227,7 +235,7 @@ def sheet(width: float, height: float, rows: int, count: int, **shared: Any) -> 
 
 
 def told(found: Columns) -> list[list[str]]:
-    """A row for each host of each column: every claim without, with, and the change seed by seed."""
+    """A row for each pair of each column: every claim without, with, and the change seed by seed."""
     rows = []
     for title, groups in found.items():
         for pair in pairs(groups):
@@ -237,26 +245,30 @@ def told(found: Columns) -> list[list[str]]:
                 change = [b - a for a, b in zip(before, after, strict=True)]
                 means = f"{number(mean_std(before)[0])} → {number(mean_std(after)[0])}"
                 cells.append(f"{means} ({spread(change, '+')})" if change else "–")
-            rows.append([title, pair.host, str(len(pair.runs)), *cells])
+            rows.append([title, pair.name, str(len(pair.runs)), *cells])
     return rows
 
 
 def draw(place: Path, target: Path) -> list[Path]:
     found = columns(place)
-    paths = []
+    drawn = {}
     with matplotlib.rc_context(STYLE):
         for name, figure in (("figure4", figure4(found)), ("pairs", claims(found))):
             if figure is not None:
                 content = io.BytesIO()
                 figure.savefig(content, format="svg", metadata={"Date": None})
-                target.mkdir(parents=True, exist_ok=True)
-                paths.append(target / f"{name}.svg")
-                write(paths[-1], content.getvalue())
-    if not paths:
+                drawn[target / f"{name}.svg"] = content.getvalue()
+    if not drawn:
         raise Refused(f"{str(place)!r} holds neither SS-IL nor a host with and without JIOC, finished")
-    heads = ["column", "host", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for path, picture in drawn.items():
+            write(path, picture)
+    except OSError as error:
+        raise Failed(f"{str(target)!r} cannot be written to: {error.strerror}") from None
+    heads = ["column", "pair", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
     table(heads, told(found))
-    return paths
+    return [*drawn]
 
 
 def main() -> int:

@@ -1,16 +1,27 @@
-"""The fast engine beside the eager one in full precision: means over seeds, standard errors, their difference.
+"""The fast engine beside the eager one in full precision: means over seeds, and their difference seed by seed.
 
 python benchmarks/parity.py    prints the table of docs/performance.md from results/parity.csv
 """
 
+import argparse
 import csv
 import math
 import statistics
+import sys
 from pathlib import Path
+
+from jioc.errors import Refused, sentence
 
 RESULTS = Path(__file__).parent / "results" / "parity.csv"
 ENGINES = {"fast": "one graph, bf16", "eager": "op by op, fp32"}
-FIGURES = {"first task": "first task, 200 epochs", "last": "second task, one epoch"}
+FIGURES = {
+    "first task": "first task, 200 epochs",
+    "last": "second task, one epoch",
+    "last, old": "of which old classes",
+    "last, new": "of which new classes",
+}
+
+Rows = dict[str, dict[int, dict[str, str]]]  # by engine and seed
 
 
 def mean_error(values: list[float]) -> tuple[float, float]:
@@ -18,32 +29,51 @@ def mean_error(values: list[float]) -> tuple[float, float]:
     return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))
 
 
-def difference(one: list[float], other: list[float]) -> tuple[float, float]:
-    """Of the means, with its standard error."""
-    (a, e), (b, f) = mean_error(one), mean_error(other)
-    return a - b, math.hypot(e, f)
-
-
-def read(figure: str) -> dict[str, list[float]]:
-    """Each engine's figures, in the order of seeds."""
-    found: dict[str, list[float]] = {name: [] for name in ENGINES}
-    for row in csv.DictReader(RESULTS.read_text(encoding="utf-8").splitlines()):
-        found[row["run"].partition("-")[0]].append(float(row[figure]))
+def read(path: Path = RESULTS) -> Rows:
+    """The finished runs."""
+    if not path.exists():
+        raise Refused(f"there is no {str(path)!r}; keep.py makes it from the runs of `jioc grid parity`")
+    found: Rows = {name: {} for name in ENGINES}
+    for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+        of = found.get(row["run"].partition("-")[0])
+        if of is None or row["outcome"] != "finished":
+            continue
+        if int(row["seed"]) in of:
+            raise Refused(f"{str(path)!r} has two lines of {row['run']!r}")
+        of[int(row["seed"])] = row
     return found
 
 
-def main() -> None:
-    print("| CNN accuracy after | engine | seeds 1 to 5 | mean ± standard error |\n|---|---|---|---:|")
+def table(rows: Rows) -> str:
+    """Every figure of both engines by the seeds that both have."""
+    seeds = sorted(set.intersection(*(set(of) for of in rows.values())))
+    if len(seeds) < 2:
+        raise Refused(f"both engines finished with {len(seeds)} seeds; a standard error needs two")
+    lines = [f"| CNN accuracy after | engine | seeds {', '.join(map(str, seeds))} | mean ± standard error |"]
+    lines.append("|---|---|---|---:|")
     for figure, title in FIGURES.items():
-        found = read(figure)
-        for name, values in found.items():
-            mean, error = mean_error(values)
-            each = " ".join(f"{v:.1f}" for v in values)
-            print(f"| {title} | {ENGINES[name]} | {each} | {mean:.2f} ± {error:.2f} |")
-        gap, error = difference(*found.values())
-        pairs = " ".join(f"{a - b:+.1f}" for a, b in zip(*found.values(), strict=True))
-        print(f"| | difference | {pairs} | {gap:+.2f} ± {error:.2f} |")
+        fast, eager = ([float(of[seed][figure]) for seed in seeds] for of in rows.values())
+        for name, values in zip(ENGINES.values(), (fast, eager), strict=True):
+            lines.append(_line(title, name, values, ".1f", ".2f"))
+        lines.append(_line("", "difference", [a - b for a, b in zip(fast, eager, strict=True)], "+.1f", "+.2f"))
+    return "\n".join(lines)
+
+
+def _line(title: str, name: str, values: list[float], each: str, whole: str) -> str:
+    mean, error = mean_error(values)
+    return f"| {title} | {name} | {' '.join(f'{v:{each}}' for v in values)} | {mean:{whole}} ± {error:.2f} |"
+
+
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.parse_args(words)
+    try:
+        print(table(read()))
+    except Refused as error:
+        print(sentence(error), file=sys.stderr)
+        return error.status
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

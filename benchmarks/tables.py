@@ -11,6 +11,7 @@ A table stands between two comments, the first of which is the command that prin
 or `python benchmarks/readings.py`, say, for what `jioc table` does not read.
 """
 
+import argparse
 import contextlib
 import io
 import os
@@ -59,8 +60,10 @@ def current(page: str) -> str:
     return TABLE.sub(lambda found: f"{found[1]}\n{printed(found[2])}\n\n{found[3]}", page)
 
 
-def main(write_them: bool) -> int:
-    stale = 0
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true")
+    write_them, stale = parser.parse_args(words).write, 0
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         page = path.read_text(encoding="utf-8")
         fresh = current(page)
@@ -74,4 +77,4 @@ def main(write_them: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--write" in sys.argv[1:]))
+    sys.exit(main())

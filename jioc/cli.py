@@ -1,5 +1,6 @@
 """The `jioc` command: a name and a function each. What imports torch is imported by the function that needs it."""
 
+import math
 import signal
 import sys
 import time
@@ -174,7 +175,7 @@ def data(words: list[str]) -> int:
 
 
 def table_(words: list[str]) -> int:
-    """mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] [--format text|markdown|latex]"""
+    """mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME [--scale S]] [--format text|markdown|latex]"""
     from .console import table
     from .report import runs, tables
 
@@ -184,6 +185,7 @@ def table_(words: list[str]) -> int:
     parser.add_argument("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
     parser.add_argument("--paper", action="store_true", help="beside the paper's figures where the setting matches")
     parser.add_argument("--recipe", type=recipes.find, help="also the settings of a recipe that were not run")
+    parser.add_argument("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
     parser.add_argument(
         "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
     )
@@ -191,8 +193,10 @@ def table_(words: list[str]) -> int:
     found = parser.parse(words)
     if found.format not in tables.FORMATS:
         raise unknown("value of --format", found.format, tables.FORMATS)
+    if found.scale is not None and (found.recipe is None or not 0 < found.scale < math.inf):
+        raise Refused(f"--scale: {found.scale:g} is refused: it should be above 0, and given with --recipe")
     read = runs.read(found.runs)
-    groups = runs.group(runs.planned(found.recipe, read) if found.recipe else read)
+    groups = runs.group(runs.planned(found.recipe, read, found.scale) if found.recipe else read)
     sheet = (tables.by_task if found.by_task else tables.summarise)(groups, found.paper)
     if found.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)

@@ -6,6 +6,7 @@ Killed anywhere and started again with the same words, it ends as if it had neve
 """
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,9 +19,10 @@ from .flags import Parser, add_config, add_fields, said
 from .jobs import FINISHED, Job, plan, read_json, standing
 from .methods.specs import Spec, find
 from .recipes import Values
-from .report import runs, tables
+from .report import paper, runs, tables
 from .stopping import Stop, duration
 
+ONLY = "the runs of that whole name (* stands for anything), or, where no name is that, those whose names hold it"
 OWN = ("seeds", "only", "scale", "out", "resume", "dry_run", *launch.Where.model_fields)
 
 
@@ -32,7 +34,7 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     found = _parser(find("icarl")).parse_known_args(words[1:])[0]
     seeds = _seeds(found.seeds) if found.seeds else recipe.seeds
     scale = recipe.scale if found.scale is None else found.scale
-    if scale <= 0:
+    if not 0 < scale < math.inf:
         raise Refused(f"--scale: {scale:g} is refused: it should be above 0")
     where = launch.make(**{k: v for k in launch.Where.model_fields if (v := getattr(found, k)) is not None})
     out = found.out or Path("runs") / recipe.name
@@ -59,7 +61,7 @@ def _parser(spec: Spec) -> Parser:
     parser = Parser("jioc grid", description="Many runs, a folder each. Flags of jioc run hold for every run.")
     own = parser.add_argument_group("the grid")
     own.add_argument("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
-    own.add_argument("--only", nargs="+", metavar="WORD", help="the runs so named, or whose names hold a word")
+    own.add_argument("--only", nargs="+", metavar="WORD", help=ONLY)
     own.add_argument("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
     own.add_argument("--out", type=Path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
     own.add_argument("--resume", action="store_true", help="a grid always goes on where DIR holds some of its runs")
@@ -90,8 +92,9 @@ def _seeds(given: list[str]) -> tuple[int, ...]:
 def close(jobs: list[Job], board: Board, out: Path) -> int:
     """What came of it all: the table, the failures (kept in failures.json too), and the status."""
     finished = [job for job in jobs if standing(job) == FINISHED]
+    groups = runs.group(runs.read([job.folder for job in finished])) if finished else []
     if finished:
-        sheet = tables.summarise(runs.group(runs.read([job.folder for job in finished])), beside_paper=False)
+        sheet = tables.summarise(groups, beside_paper=False)
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     keep_failures(out, board.failures, [job.name for job in finished])
     if board.interrupted:
@@ -100,7 +103,9 @@ def close(jobs: list[Job], board: Board, out: Path) -> int:
         print(f"failed: {name}: {told}")
     if board.failures:
         raise Failed(f"{len(board.failures)} of {len(jobs)} runs failed; the same command tries them again")
-    print(f"all {len(jobs)} runs are finished; jioc table {out} --paper puts them beside the paper")
+    in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
+    hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
+    print(f"all {len(jobs)} runs are finished{hint}")
     return 0
 
 

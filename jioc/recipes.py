@@ -162,10 +162,8 @@ def study() -> Runs:
     runs: Runs = {word: plain | {"coordination": {"coordinate": word}} for word in ("none", "ic", "oc", "jioc")}
     for losses, changes in READINGS:
         for change in changes:
-            ((key, value),) = change.items()
             for loss in losses:
-                name = f"{loss}-{key.replace('_', '-')}-{'yes' if value is True else value}"
-                runs[name] = plain | {"coordination": {"coordinate": loss} | change}
+                runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
     for loss in ("none", "ic", "oc", "jioc"):  # the paper's two GPUs: BN sees half a batch
         runs[f"{loss}-half-batch-bn"] = plain | {"coordination": {"coordinate": loss}, "accumulate": 2}
     return runs
@@ -203,9 +201,14 @@ def study_suppression() -> Runs:
     for loss in ("oc", "jioc"):
         for change in changes:
             if loss == "jioc" or not any(key.startswith("delta") for key in change):
-                name = "-".join(_word(key, value) for key, value in change.items())
-                runs[f"{loss}-{name}"] = plain | {"coordination": {"coordinate": loss} | change}
+                runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
     return runs
+
+
+def _reading(loss: str, change: Values) -> str:
+    """jioc-quiet-scale-old-mean-gamma2-2: the studies' name of a setting."""
+    told = (f"{key.replace('_', '-')}-{'yes' if value is True else value}" for key, value in change.items())
+    return "-".join([loss, *told])
 
 
 def stems() -> Runs:

@@ -121,3 +121,5 @@ def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
                 yield path, json.loads(path.read_bytes())
             except ValueError:
                 raise Refused(f"{str(path)!r} is not a whole result") from None
+            except OSError as error:
+                raise Refused(f"{str(path)!r} cannot be read: {error.strerror}") from None

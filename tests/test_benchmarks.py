@@ -3,6 +3,7 @@
 import csv
 import importlib.util
 import json
+import re
 import sys
 import xml.dom.minidom
 from argparse import Namespace
@@ -14,7 +15,7 @@ import pytest
 from made_results import keep, made
 
 from jioc import command, jobs, recipes
-from jioc.errors import Refused
+from jioc.errors import Failed, Refused
 from jioc.report import page
 from jioc.report.runs import group, read
 
@@ -30,7 +31,7 @@ def script(name: str) -> ModuleType:
 
 
 def test_the_tables_of_readme_and_docs_are_current(capsys: pytest.CaptureFixture[str]) -> None:
-    assert script("tables").main(write_them=False) == 0, capsys.readouterr().out
+    assert script("tables").main([]) == 0, capsys.readouterr().out
 
 
 def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +45,7 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
 
 def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
     runs = keep(tmp_path / "runs", made(classes=100, tasks=10), made(classes=100, tasks=10, seed=2, done=3))
-    assert script("keep").copies([runs], tmp_path / "kept") == 1
+    assert script("keep").copies([runs], tmp_path / "kept") == (1, 1)
     (copy,) = (tmp_path / "kept").glob("*/result.json")
     whole, small = runs / copy.parent.name / "result.json", copy
 
@@ -60,7 +61,7 @@ def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
 def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
     runs = keep(tmp_path / "runs", made(alls=[50.0] * 5), made(select="random"), made(seed=2, done=2))
     (runs / "failures.json").write_text(json.dumps({"run-002": "out of memory", "run-009": "no such data"}))
-    assert script("keep").lines([runs], tmp_path / "study.csv") == 4
+    assert script("keep").lines([runs], tmp_path / "study.csv") == (4, 0)
     rows = list(csv.DictReader((tmp_path / "study.csv").read_text().splitlines()))
     assert [row["outcome"] for row in rows] == ["finished", "finished", "out of memory", "no such data"]
     assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""
@@ -69,23 +70,169 @@ def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
 def test_runs_of_several_folders_are_kept_together_and_no_folder_of_the_machine(tmp_path: Path) -> None:
     place = str(tmp_path / "data")
     first = keep(tmp_path / "a", made(data_dir=place, data_cache=place))
-    second = keep(tmp_path / "b" / "deeper", made(seed=2, data_dir=None, precision="fp32"))
+    other = made(seed=2, data_dir=None, precision="fp32")
+    second, moved = keep(tmp_path / "b" / "deeper", other), keep(tmp_path / "c", other)
+    (moved / "run-000").rename(moved / "run-001")
     told, kept = script("keep"), tmp_path / "kept"
-    assert told.copies([first, second.parent], kept) == told.lines([first, second], tmp_path / "both.csv") == 2
+    assert told.copies([first, second.parent], kept) == told.lines([first, moved], tmp_path / "both.csv") == (2, 0)
     files = [*kept.rglob("result.json"), tmp_path / "both.csv"]
     assert len(files) == 3 and not any(place in file.read_text() for file in files)
     rows = list(csv.DictReader(files[-1].read_text().splitlines()))
     assert [(row["seed"], row["precision"]) for row in rows] == [("1", "–"), ("2", "fp32")]
     with pytest.raises(Refused, match="two runs would be kept in"):
         told.copies([first, second], tmp_path / "neither")
+    with pytest.raises(Refused, match="two runs are called 'run-000'"):
+        told.lines([first, second], tmp_path / "neither")
     assert not (tmp_path / "neither").exists()
+
+
+def test_what_is_kept_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
+    told, kept, sheet = script("keep"), tmp_path / "kept", tmp_path / "kept.csv"
+    first = keep(tmp_path / "a", made(seed=1), made(seed=2, done=2))
+    again = keep(tmp_path / "b", made(seed=1), made(seed=2))
+    other = keep(tmp_path / "c", made(seed=1, alls=[50.0] * 5))
+
+    def content() -> list[bytes]:
+        return [path.read_bytes() for path in [*sorted(kept.glob("*/*")), sheet] if path.exists()]
+
+    for way, target in ((told.copies, kept), (told.lines, sheet)):
+        way([first], target)
+        way([first], target)
+        way([again], target)  # the second run has finished
+        before = content()
+        with pytest.raises(Refused, match=r"run-000.* \(. such\); --replace"):
+            way([other], target)
+        assert content() == before
+        way([other], target, replace=True)
+        assert content() != before
+    assert "run-001" not in sheet.read_text()
+
+
+def test_a_line_of_another_study_is_not_lost(tmp_path: Path) -> None:
+    told, sheet = script("keep"), tmp_path / "kept.csv"
+    runs = keep(tmp_path / "runs", made(seed=1), made(seed=2))
+    told.lines([runs], sheet)
+    with pytest.raises(Refused, match="the line of 'run-001' would be lost"):
+        told.lines([runs / "run-000"], sheet)
+
+
+def test_nothing_is_kept_among_runs_in_a_file_or_of_runs_that_have_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, live = keep(tmp_path / "runs", made()), keep(tmp_path / "live", made(seed=2))
+    (live / "run-000" / "config.yaml").write_text("method: icarl\n")
+    (tmp_path / "file").write_text("mine\n")
+    unfinished = keep(tmp_path / "unfinished", made(done=2))
+
+    def said(*words: Path) -> str:
+        monkeypatch.setattr(sys, "argv", ["keep.py", *map(str, words)])
+        assert script("keep").main() > 0
+        return capsys.readouterr().err
+
+    assert "is a run's folder" in said(runs, live) and "is a run's folder" in said(runs, live / "run-000")
+    for target in ("file", "file/below", "file/lines.csv"):
+        assert "cannot be written" in said(runs, tmp_path / target)
+    assert "none of the 1 runs is finished" in said(unfinished, tmp_path / "kept")
+    assert (tmp_path / "file").read_text() == "mine\n" and not (tmp_path / "kept").exists()
+    assert len([*live.rglob("*")]) == 3
+
+
+def test_an_old_result_without_seconds_and_device_has_empty_cells(tmp_path: Path) -> None:
+    old = made()
+    del old["environment"], old["tasks"][1]["seconds"]
+    script("keep").lines([keep(tmp_path / "runs", old)], tmp_path / "kept.csv")
+    (row,) = csv.DictReader((tmp_path / "kept.csv").read_text().splitlines())
+    assert (row["seconds"], row["device"], row["outcome"]) == ("", "", "finished")
+
+
+def test_engines_are_compared_seed_by_seed(tmp_path: Path) -> None:
+    parity, path = script("parity"), tmp_path / "parity.csv"
+    heads = ["run", "seed", *parity.FIGURES, "outcome"]
+    values = {"eager": {3: 70.0, 1: 50.0, 2: 90.0}, "fast": {2: 92.0, 1: 51.0, 3: 73.0, 10: 0.0}}
+    lines = [[f"{name}-seed{s}", s, v, v, v, v, "finished"] for name, of in values.items() for s, v in of.items()]
+    lines.append(["eager-seed10", "", "", "", "", "", "out of memory"])
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([heads, *lines])
+    told = parity.table(parity.read(path)).splitlines()
+    assert "| seeds 1, 2, 3 |" in told[0] and len(told) == 2 + 3 * 4
+    assert told[4] == "|  | difference | +1.0 +2.0 +3.0 | +2.00 ± 0.58 |"  # 1 / sqrt(3): the seeds' spread has no part
+    with path.open("a") as file:
+        csv.writer(file).writerow(lines[0])
+    with pytest.raises(Refused, match="two lines of 'eager-seed3'"):
+        parity.read(path)
+    with pytest.raises(Refused, match="there is no"):
+        parity.read(tmp_path / "none.csv")
+
+
+def study(path: Path, *lines: tuple[str, int, int, str, str, str]) -> Path:
+    """A sheet of the study: name, seed, accumulate, loss, gamma2, average; without an average it failed."""
+    heads = ["run", "seed", "accumulate", "coordination.coordinate", "coordination.gamma2", "first task", "average"]
+    heads += ["last, old", "last, new", "nme average", "outcome", "command"]
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerow(heads)
+        for name, seed, half, loss, gamma2, average in lines:
+            told = ["50", average, "1", "2", "", "finished" if average else "no memory", f"jioc run {name}"]
+            csv.writer(file).writerow([f"{name}-seed{seed}", seed, half, loss, gamma2, *told])
+    return path
+
+
+def test_a_reading_gains_over_the_same_batches_and_seed(tmp_path: Path) -> None:
+    readings = script("readings")
+    path = study(
+        tmp_path / "study.csv",
+        ("none", 1, 1, "none", "1", "30.0"), ("none", 2, 1, "none", "1", "40.0"), ("half", 1, 2, "none", "1", "50.0"),
+        ("jioc", 1, 1, "jioc", "1", "31.0"), ("jioc", 2, 1, "jioc", "1", "43.0"), ("jioc", 3, 1, "jioc", "1", "99.0"),
+        ("jioc-half-batch-bn", 1, 2, "jioc", "1", "54.0"), ("jioc-gamma2-20", 1, 1, "jioc", "20", "35.0"),
+        ("jioc-twenty", 1, 1, "jioc", "20", "36.0"), ("jioc-mine", 1, 1, "jioc", "7", "30.5"),
+        ("jioc-gamma2-5", 1, 1, "jioc", "5", ""),
+    )  # fmt: skip
+    found = readings.read(path)
+    told = {r.name: (r.title, r.gains, len(r.rows)) for r in found.readings if r.loss == "jioc"}
+    assert told == {
+        "jioc-gamma2-20": ("gamma2 20", [5.0], 1),
+        "jioc-half-batch-bn": ("accumulate 2", [4.0], 1),
+        "jioc": ("default", [1.0, 3.0], 3),
+        "jioc-mine": ("gamma2 7", [0.5], 1),
+    }
+    page = readings.table(found)
+    assert "| JIOC | default | 3 | 57.67 ± 36.30 | +2.00 ± 1.41 | – | 1.00 | 2.00 |" in page
+    assert "not counted: `jioc-twenty-seed1` 36.0 (`jioc-gamma2-20-seed1` 35.0)." in page
+    assert "did not finish: 1 runs" in page and "without a gain: 1 runs" in page
+    assert "`jioc grid study-suppression --scale 0.1 --only jioc-gamma2-20 --seeds 1` |" in page
+    assert "`jioc run jioc-mine` |" in page and "--only jioc --seeds 1 2 3` |" in page
+    assert b"<svg" in readings.draw(found.readings)
+
+
+def test_the_lines_of_the_readings_name_one_run_of_a_recipe() -> None:
+    readings = script("readings")
+    for reading in readings.read().readings:
+        found = re.fullmatch(r"jioc grid (\S+) --scale 0.1 --only (\S+)", readings.repeated(reading))
+        assert found is not None
+        assert [*jobs.select(recipes.find(found[1]).make(), [found[2]])] == [reading.name]
+
+
+def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None:
+    readings = script("readings")
+    with pytest.raises(Refused, match="there is no .*study.csv"):
+        readings.read(tmp_path / "study.csv")
+    with pytest.raises(Refused, match="has finished"):
+        readings.read(study(tmp_path / "study.csv", ("jioc", 1, 1, "jioc", "1", "")))
+    with pytest.raises(Refused, match="not a study"):
+        readings.read(ROOT / "benchmarks" / "results" / "parity.csv")
+
+
+@pytest.mark.parametrize("name", ["parity", "readings", "tables"])
+def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        script(name).main(["--wrote"])
+    assert stopped.value.code == 2 and "unrecognized arguments: --wrote" in capsys.readouterr().err
 
 
 def test_the_figure_of_the_readings_shows_what_is_kept() -> None:
     readings = script("readings")
     (drawn,) = xml.dom.minidom.parse(str(readings.FIGURE)).getElementsByTagName("dc:description")
     assert drawn.firstChild is not None
-    assert drawn.firstChild.nodeValue == readings.told(readings.read()), "python benchmarks/readings.py --draw"
+    assert drawn.firstChild.nodeValue == readings.told(readings.read().readings), "python benchmarks/readings.py --draw"
 
 
 def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> None:
@@ -129,12 +276,15 @@ def test_the_claims_are_measured_on_the_seeds_that_a_pair_shares(
         paired("none", 1, 0.5, 1.8, None), paired("none", 2, 0.7, 1.9, None), paired("jioc", 1, 0.3, 1.9, None),
         paired("jioc", 2, 0.3, 1.7, None), paired("jioc", 3, 0.9, 9.0, None),
         paired("none", 1, 0.5, 1.5, 40.0), paired("jioc", 1, 0.6, 1.2, 55.0),
+        paired("none", 2, 0.5, 1.5, 40.0), paired("jioc", 2, 0.6, 1.2, 55.0),
     ]  # fmt: skip
     for coordinate in ("none", "oc"):
         results.append(made("ssil", coordinate))
     place = keep(tmp_path / "runs", *results)
     balanced, tail = figures.columns(place).items()
-    assert (balanced[0], tail[0]) == ("CIFAR-100, 1,000 exemplars", "CIFAR-100-LT, 1,000 exemplars")
+    place_of_both = "resnet18, 5 tasks, 1,000 exemplars"
+    assert balanced[0] == f"cifar100, balanced, {place_of_both}"
+    assert tail[0] == f"cifar100, long tail paper, {place_of_both}"
     (pair,), (tailed,) = figures.pairs(balanced[1]), figures.pairs(tail[1])
     mass, drift, norms, gap, shots = figures.CLAIMS
     assert pair.values(mass) == ([pytest.approx(0.5), pytest.approx(0.7)], [pytest.approx(0.3)] * 2)
@@ -149,6 +299,36 @@ def test_the_claims_are_measured_on_the_seeds_that_a_pair_shares(
     assert [path.name for path in drawn] == ["figure4.svg", "pairs.svg"]
     assert all(path.read_bytes().startswith(b"<?xml") for path in drawn)
     assert "0.60 → 0.30 (-0.30 ± 0.14)" in capsys.readouterr().out
+
+
+def test_pairs_and_columns_have_their_full_names_and_one_seed_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures = script("figures")
+    strong, deep = (
+        paired("jioc", 1, 0.1, 1.1, None),
+        [made(backbone="resnet32"), made("icarl", "jioc", backbone="resnet32")],
+    )
+    strong["config"]["coordination"]["gamma2"] = 5.0
+    own = [made(str(tmp_path / "mine.py"), word) for word in ("none", "jioc")]
+    first = [paired("none", 1, 0.5, 1.8, None), paired("jioc", 1, 0.3, 1.2, None)]
+    place = keep(tmp_path / "runs", *first, strong, *deep, *own)
+    found = figures.columns(place)
+    names = {title: [pair.name for pair in figures.pairs(groups)] for title, groups in found.items()}
+    assert names == {
+        "cifar100, resnet18, 5 tasks, 1,000 exemplars": ["iCaRL + JIOC", "iCaRL + JIOC, gamma2 5", "mine + JIOC"],
+        "cifar100, resnet32, 5 tasks, 1,000 exemplars": ["iCaRL + JIOC"],
+    }
+    looks = {
+        pair.look(claim) for groups in found.values() for pair in figures.pairs(groups) for claim in figures.CLAIMS
+    }
+    assert looks == {figures.ALONE}
+    (path,) = figures.draw(place, tmp_path / "figures")
+    assert "iCaRL + JIOC, gamma2 5 (n = 1)" in path.read_text() and "gamma2 5" in capsys.readouterr().out
+    (tmp_path / "file").write_text("mine\n")
+    for target in ("file", "file/below"):
+        with pytest.raises(Failed, match="cannot be written to"):
+            figures.draw(place, tmp_path / target)
 
 
 def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from made_results import made
 from test_resume import outcome
 from test_runs import figures
 
@@ -19,7 +20,7 @@ from jioc import config as settings
 from jioc import grid, launch, recipes
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
-from jioc.jobs import Job, scaled, select
+from jioc.jobs import Job, plan, scaled, select
 from jioc.launch import on_ray, on_slurm
 from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
@@ -137,6 +138,20 @@ def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.Captur
     assert main(["grid", file(tmp_path, **BOTH), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     told = capsys.readouterr().out
     assert told.count("not begun") == 4 and "--coordinate jioc --seed 2" in told and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("recipe", "beside"), [("table6", True), ("study", False)])
+def test_a_finished_grid_speaks_of_the_paper_where_the_paper_has_its_settings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], recipe: str, beside: bool
+) -> None:
+    wanted = recipes.find(recipe)
+    for job in plan(wanted, (1,), ["*jioc"], wanted.scale, lambda spec: {}, tmp_path):
+        job.folder.mkdir()
+        ran = made(classes=100, tasks=10) | {"config": settings.plain(job.config)}
+        (job.folder / "result.json").write_text(json.dumps(ran))
+    assert main(["grid", recipe, "--only", "*jioc", "--seeds", "1", "--out", str(tmp_path)]) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("all 1 runs are finished") and ("--paper" in last) == beside
 
 
 def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

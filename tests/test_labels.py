@@ -70,6 +70,13 @@ def test_seeds_and_machine_are_never_told() -> None:
     assert names(*results) == ["iCaRL", "iCaRL + JIOC, gamma2 5"]
 
 
+@pytest.mark.parametrize(("page", "mark"), [("report", "`{}`"), ("grid", "`--{}`")])
+def test_the_docs_name_every_setting_of_the_machine(page: str, mark: str) -> None:
+    text = (Path(__file__).parent.parent / "docs" / f"{page}.md").read_text(encoding="utf-8")
+    told = {name.replace("_", "-") if page == "grid" else name for name in settings.MACHINE}
+    assert {name for name in told if mark.format(name) not in text} == set()
+
+
 def test_the_gain_is_over_the_host_with_the_same_settings_otherwise() -> None:
     plain, halved, coordinated, changed = groups(
         made(alls=[50.0] * 5),
@@ -125,8 +132,29 @@ def test_what_follows_from_a_setting_is_told_only_where_it_tells_runs_apart() ->
     small = [resolved(data="miniimagenet", image_size=size) for size in (84, 64)]
     assert names(*small) == ["iCaRL", "iCaRL, image-size 64"]
     assert names(usual, resolved(first={"epochs": 9})) == ["iCaRL", "iCaRL, first-epochs 9"]
-    told = ["iCaRL", "iCaRL, epochs 17, first-epochs 9", "iCaRL, epochs 17, first-epochs 20"]
-    assert names(usual, short, other) == told
+    assert names(usual, short, other) == ["iCaRL", "iCaRL, epochs 17", "iCaRL, epochs 17, first-epochs 9"]
+
+
+def test_what_does_not_follow_is_told_though_it_is_usual_elsewhere() -> None:
+    long = resolved(later={"epochs": 1}, first={"epochs": 200, "milestones": [60, 120, 170]})
+    assert names(resolved(), resolved(later={"epochs": 1}), long) == [
+        "iCaRL",
+        "iCaRL, epochs 1",
+        "iCaRL, epochs 1, first-epochs 200",
+    ]
+    slower = resolved(later={"lr": 0.05}, first={"lr": 0.1}, method="der")
+    assert names(slower) == ["DER"] and groups(slower)[0].scene.endswith("lr 0.05, first-lr 0.1")
+    for recipe in ("parity", "stems"):
+        assert {g.places[-1] for g in group(planned(recipes.find(recipe), []))} == {"epochs 1, first-epochs 200"}
+
+
+def test_a_method_whose_memory_is_its_own_says_so() -> None:
+    assert names(made(), made("finetune"), made("finetune", "ic"), made("joint")) == [
+        "iCaRL",
+        "Finetune, no exemplars",
+        "Finetune + IC, no exemplars",
+        "Joint, every image kept",
+    ]
 
 
 def test_usual_is_what_is_usual_for_the_method_and_the_data() -> None:
@@ -147,14 +175,14 @@ def test_several_places_are_told_by_that_in_which_they_differ() -> None:
     results = [made(), made(**jioc(gamma2=5.0)), made(memory=500), made(long_tail="paper", holdout=0.1)]
     found = groups(*results)
     assert [g.label for g in found] == [
-        "iCaRL, 1,000 exemplars",
-        "iCaRL + JIOC, gamma2 5, 1,000 exemplars",
-        "iCaRL, 500 exemplars",
+        "iCaRL, balanced, 1,000 exemplars",
+        "iCaRL + JIOC, gamma2 5, balanced, 1,000 exemplars",
+        "iCaRL, balanced, 500 exemplars",
         "iCaRL, long tail paper, 1,000 exemplars, judged by 10 % held out",
     ]
     sheet = summarise(found, beside_paper=False)
     assert sheet.title == "cifar100, resnet18, 5 tasks" and sheet.blocks == [2, 3]
-    assert sheet.rows[1][:2] == ["1,000 exemplars", "iCaRL + JIOC, gamma2 5"]
+    assert sheet.rows[1][:2] == ["balanced, 1,000 exemplars", "iCaRL + JIOC, gamma2 5"]
 
 
 def test_tasks_of_unequal_size_are_another_place() -> None:

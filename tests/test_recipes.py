@@ -46,6 +46,17 @@ def test_recipes_agree_on_what_a_name_means() -> None:
             assert named.setdefault(wanted, values) == values
 
 
+def test_a_setting_of_both_studies_has_one_name_and_a_name_one_setting() -> None:
+    named: dict[str, str] = {}
+    for recipe in (recipes.find("study"), recipes.find("study-suppression")):
+        for name, values in recipe.make().items():
+            digest = settings.digest(resolve(settings.make(**values)))
+            assert named.setdefault(name, digest) == digest
+    assert len(set(named.values())) == len(named)
+    both = recipes.study().keys() & recipes.study_suppression().keys()
+    assert both == {"none", "oc-quiet-scale-old-mean", "jioc-quiet-scale-old-mean"}
+
+
 def test_the_comparison_has_two_columns_whole() -> None:
     made = recipes.find("comparison").make()
     for prefix, table in (("cifar100-resnet32-2000", "table3"), ("cifar100-lt-resnet32-1000", "table2")):

@@ -11,12 +11,19 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
+from jioc.jobs import scaled
+from jioc.methods.specs import SPECS
 from jioc.report import paper, tables
 from jioc.report.runs import group, planned, read
 from jioc.report.tables import by_task, number, spread, summarise
 from jioc.resolve import resolve
 
 TEN = {"classes": 100, "tasks": 10}
+OTHERWISE = {
+    "augment": "autoaugment", "batch_size": 64, "select": "random", "order_seed": 7, "stem": "imagenet",
+    "accumulate": 4, "momentum": 0.8, "flip": False, "long_tail_order": "learnt",
+}  # fmt: skip
+ALIKE = {"accumulate": 2, "seed": 9, "init_seed": 4, "precision": "fp32", "engine": "eager", "data_dir": "/data"}
 
 
 def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path) -> None:
@@ -49,6 +56,20 @@ def test_the_gain_is_taken_seed_by_seed(tmp_path: Path) -> None:
     without, coordinated = group(read([keep(tmp_path, *results)]))
     assert without.gains("cnn") == [] and coordinated.gains("cnn") == pytest.approx([1, 3])
     assert spread(coordinated.gains("cnn"), "+") == "+2.00 ± 1.41"
+
+
+def test_a_gain_says_over_how_many_seeds_where_the_columns_do_not_give_it(tmp_path: Path) -> None:
+    def told(*results: dict[str, Any]) -> tuple[str, bool]:
+        sheet = summarise(group(read([keep(tmp_path / str(len(list(tmp_path.iterdir()))), *results)])), False)
+        return sheet.rows[1][sheet.heads.index("gain")], "in brackets" in str(sheet.notes)
+
+    hosts = [made(seed=s, alls=[30.0 + s] * 5) for s in (1, 2, 3)]
+    ours = [made(coordinate="oc", seed=s, alls=[35.0 + s] * 5) for s in (1, 2)]
+    assert told(*hosts, *ours) == ("+5.00 ± 0.00 (2)", True)
+    assert told(*hosts[:2], *ours) == ("+5.00 ± 0.00", False)
+    begun_again = made(seed=2, done=2)
+    assert told(*hosts[:2], begun_again, *ours) == told(begun_again, *hosts[:2], *ours) == ("+5.00 ± 0.00", False)
+    assert told(hosts[2], *ours) == ("–", False)
 
 
 def test_an_unfinished_run_is_counted_out(tmp_path: Path) -> None:
@@ -89,17 +110,32 @@ def test_the_papers_printed_averages_of_table_6() -> None:
         assert paper.average(("cifar100", "resnet32", 10, 1000, "icarl", word)) == printed
 
 
+def test_a_mean_of_the_papers_steps_is_printed_one_way(tmp_path: Path) -> None:
+    groups = group(read([keep(tmp_path, made(coordinate="ic", backbone="resnet32", **TEN))]))  # 53.305
+    sheet, steps = summarise(groups, beside_paper=True), by_task(groups, beside_paper=True)
+    assert sheet.rows[0][sheet.heads.index("paper")] == steps.rows[3][-1] == "53.31"
+
+
 @pytest.mark.parametrize(
     ("change", "there"),
     [
         ({"options": {"kd_weight": 2.0}}, False),  # another host
         ({"options": {"kd_weight": 1.0}}, True),
         ({"later": {"epochs": 17}, "first": {"epochs": 20}}, False),  # a scaled schedule
-        ({"later": {"epochs": 170, "lr": 0.05}}, True),
+        ({"later": {"epochs": 170, "lr": 0.1}}, True),
+        ({"later": {"epochs": 170, "lr": 0.05}}, False),
+        ({"later": {"epochs": 400}, "first": {"epochs": 471}}, False),
+        *(({name: value}, False) for name, value in OTHERWISE.items()),
+        *(({name: value}, True) for name, value in ALIKE.items()),
+        ({"coordination": {"coordinate": "jioc", "gamma2": 5.0, "host_kd": "add"}}, True),  # readings
+        ({"coordination": {"coordinate": "ic", "delta": "differentiated"}, "accumulate": 2}, True),
     ],
 )
-def test_other_hosts_and_shorter_schedules_have_no_place_in_the_paper(change: dict[str, Any], there: bool) -> None:
-    assert (paper.setting(made(**TEN, **change)) is not None) == there
+def test_another_protocol_has_no_place_in_the_paper(change: dict[str, Any], there: bool) -> None:
+    result = made(**TEN, **change)
+    assert (paper.setting(result) is not None) == there
+    whole = settings.plain(resolve(settings.make(**result["config"])))
+    assert (paper.setting(result | {"config": whole}) is not None) == there
 
 
 def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,6 +151,43 @@ def test_what_a_recipe_wants_and_nobody_ran_is_told(tmp_path: Path, capsys: pyte
         (False, "| iCaRL + OC", "56.40"),
         (True, "| iCaRL + JIOC", "56.66"),
     ]
+
+
+def test_the_seeds_of_a_recipe_that_are_not_there_are_told(tmp_path: Path) -> None:
+    table6 = recipes.find("table6")
+
+    def ran(loss: str, seed: int, **more: Any) -> dict[str, Any]:
+        values = table6.make()[f"cifar100-resnet32-1000-icarl-{loss}"]
+        return made(**TEN, **more) | {"config": settings.plain(resolve(settings.make(**values, seed=seed)))}
+
+    def notes(*results: dict[str, Any]) -> list[str]:
+        sheets = group(planned(table6, read([keep(tmp_path / str(len(list(tmp_path.iterdir()))), *results)])))
+        told = [note for note in summarise(sheets, False).notes if "not run" in note]
+        assert [note for note in by_task(sheets, False).notes if note.startswith("wanted")] == told
+        return told
+
+    some = [*(ran("none", s) for s in (1, 2, 3)), ran("ic", 1), ran("oc", 1), ran("oc", 2, done=3), ran("jioc", 2)]
+    assert notes(*some) == [
+        "wanted and not run, seeds 2 3: iCaRL + IC",
+        "wanted and not run, seed 3: iCaRL + OC",
+        "wanted and not run, seeds 1 3: iCaRL + JIOC",
+    ]
+    assert notes(*some[:3]) == []  # rows that say so themselves
+    assert notes(*some[:3], ran("ic", 1), ran("oc", 1)) == ["wanted and not run, seeds 2 3: iCaRL + IC; iCaRL + OC"]
+
+
+def test_a_recipe_is_looked_for_at_the_scale_it_was_run_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = recipes.find("study")
+    short = {name: scaled(values, SPECS["icarl"], 0.1) for name, values in study.make().items()}
+    ran = [made(**TEN) | {"config": settings.plain(resolve(settings.make(**v)))} for v in list(short.values())[:3]]
+    words = ["table", str(keep(tmp_path, *ran)), "--recipe", "study", "--format", "markdown"]
+    shown = {}
+    for scale in ([], ["--scale", "0.1"]):
+        assert main([*words, *scale]) == 0
+        shown[len(scale)] = sum(line.startswith("| ") for line in capsys.readouterr().out.splitlines()) - 2
+    assert shown == {0: len(short) + 3, 2: len(short)}
+    assert "above 0" in refused([*words, "--scale", "0"], capsys)
+    assert "given with --recipe" in refused([*words[:2], "--scale", "0.1"], capsys)
 
 
 def test_a_table_has_the_recipes_order_and_nothing_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -151,6 +224,20 @@ def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
             result[kind] |= {"boosted": result[kind]["cnn"], "compressed": result[kind]["nme"] - 2}
     sheet = summarise(group(read([keep(tmp_path, *results, made())])), beside_paper=False)
     assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
+
+
+def test_a_note_names_the_read_out_that_is_shown(tmp_path: Path) -> None:
+    boosted = made("foster", **TEN) | {"headline": "boosted"}
+    for row in boosted["tasks"]:
+        row["readouts"] = {"boosted": row["cnn"]}
+    for kind in ("average", "last"):
+        boosted[kind]["boosted"] = boosted[kind]["cnn"]
+    begun = boosted | {"complete": False, "config": boosted["config"] | {"memory": 500}}
+    groups = group(read([keep(tmp_path, made(**TEN), boosted, begun)]))
+    sheet = summarise(groups, beside_paper=True)
+    assert "BOOSTED" not in str(sheet.heads) and any("difference: ours (CNN) minus" in note for note in sheet.notes)
+    assert sheet.rows[2][sheet.heads.index("CNN average")] == "unfinished"
+    assert "(CNN)" in by_task(groups, beside_paper=True).notes[0]
 
 
 def test_what_was_begun_is_unfinished_and_not_unrun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -201,6 +288,59 @@ def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     told = capsys.readouterr().err
     assert told.startswith("jioc: ") and told.count("\n") == 1
     return told
+
+
+def without(name: str) -> dict[str, Any]:
+    return {key: value for key, value in made()["tasks"][1]["cnn"].items() if key != name}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "told"),
+    [
+        ("config", {}, "setting 'method'"),
+        ("config.coordination", None, "setting 'coordination'"),
+        ("config.coordination.coordinate", None, "setting 'coordination.coordinate'"),
+        ("config.memory", None, "setting 'memory'"),
+        ("config.memory", "1000", "setting 'memory'"),
+        ("config.later", [17], "setting 'later'"),
+        ("tasks.1.cnn", without("all"), "task 2 of"),
+        ("tasks.1.cnn.all", "high", "task 2 of"),
+        ("tasks.1.cnn.old", "high", "task 2 of"),
+        ("tasks.1.cnn.all", float("nan"), "task 2 of"),
+        ("tasks.1.cnn.per_task", 3.0, "task 2 of"),
+        ("tasks.1.nme", {"old": 3.0}, "task 2 of"),
+        ("tasks.1.readouts", [1], "task 2 of"),
+        ("tasks.1.classes", ["a", "b"], "task 2 of"),
+        ("tasks.1.seconds", "long", "task 2 of"),
+        ("tasks.1.diagnostics.drift_on_old", "far", "task 2 of"),
+        ("headline", "boosted", "'headline'"),
+        ("complete", "yes", "'complete'"),
+        ("average.cnn", "high", "'average'"),
+        ("average", {}, "'average'"),
+        ("last", None, "'last'"),
+        ("counts", 500, "'counts'"),
+    ],
+)
+def test_a_damaged_result_is_refused_by_name(
+    place: str, value: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = made()
+    holder: Any = result
+    *path, last = place.split(".")
+    for word in path:
+        holder = holder[int(word) if word.isdecimal() else word]
+    holder[last] = value
+    keep(tmp_path, made(seed=2), result)
+    for command in (["table", "--by-task"], ["report", "--out", str(tmp_path / "page.html")]):
+        answer = refused([*command, str(tmp_path)], capsys)
+        assert told in answer and "run-001/result.json" in answer
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_another_version_may_say_is_read(tmp_path: Path) -> None:
+    result = made(select="by-hand", coordination={"coordinate": "twice", "gamma3": 1}, unheard_of=[1])
+    (one,) = group(read([keep(tmp_path, result | {"headline": "cnn", "more": "x"})]))
+    assert one.name == "iCaRL + TWICE" and one.scene.endswith("select by-hand")
 
 
 def test_what_cannot_be_read_is_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .. import config as settings
 from ..data import catalogue as datasets
 from ..methods.specs import SPECS
+from ..recipes import nested
 from ..resolve import STALE, resolve
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ def assign(groups: list["Group"]) -> list["Group"]:
     """The groups with their names, places and labels, in the order of tables: place by place, a method's settings
     together, without coordination first, the usual one before those that depart from it."""
     by_place: dict[tuple[str, ...], list[Group]] = {}
+    tailed = any(g.config.get("long_tail") is not None for g in groups)
     for g in groups:
-        by_place.setdefault(place(g), []).append(g)
+        by_place.setdefault(place(g, tailed), []).append(g)
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
     found: list[Group] = []
     for parts, of in by_place.items():
@@ -68,16 +70,22 @@ def title(config: Values) -> str:
     return host if word == "none" else f"{host} + {word.upper()}"
 
 
+def _called(config: Values) -> list[str]:
+    """The title, and what a method keeps whatever the memory of its place."""
+    spec = SPECS.get(str(config.get("method")))
+    return [title(config), {"none": "no exemplars", "all": "every image kept"}.get(spec.memory if spec else "", "")]
+
+
 def _name(groups: list["Group"], told: list[Values]) -> None:
     """The title and what is told beside it; where that leaves two groups alike, also what they differ in."""
-    names = [_joined([title(g.config), *words(t)]) for g, t in zip(groups, told, strict=True)]
+    names = [_joined([*_called(g.config), *words(t)]) for g, t in zip(groups, told, strict=True)]
     for alike in [n for n, count in Counter(names).items() if count > 1]:
         here = [i for i, n in enumerate(names) if n == alike]
         paths = differing([groups[i].config for i in here])
         paths = [p for p in paths if not _follows(p, paths)]
         for i in here:
             told[i] |= {p: v for p in paths if (v := at(groups[i].config, p)) is not None}
-            names[i] = _joined([title(groups[i].config), *words(told[i])])
+            names[i] = _joined([*_called(groups[i].config), *words(told[i])])
     count: Counter[str] = Counter()
     for g, name in zip(groups, names, strict=True):
         count[name] += 1
@@ -96,19 +104,31 @@ def _shared(departing: list[Values]) -> Values:
 
 
 def departures(config: Values) -> Values:
-    """The settings that are not as usual for the method and the data, less those that follow from another of them."""
-    here, usual = flat(config), flat(defaults(config))
+    """The settings that are not as usual for the method and the data, less those that follow from another of them:
+    from `epochs 17` the length of the first task, unless it has another. Milestones are as usual where they follow, or
+    are those of a stage of that length."""
+    here, told = flat(config), Values()
+    for path in LEADING:
+        if here.get(path) is not None and here[path] != at(defaults(config, told), path):
+            told[path] = here[path]
+    usual = flat(defaults(config, told))
+    alone = flat(defaults(config, {p: v for p, v in told.items() if p != "later.epochs"}))
+    usual |= {p: alone[p] for p in ("first.milestones", "second.milestones") if p in usual and here.get(p) == alone[p]}
     departs = [p for p in usual if p not in TITLED + PLACED and here.get(p) is not None and here[p] != usual[p]]
-    return {p: here[p] for p in departs if not _follows(p, departs)}
+    return {p: here[p] for p in usual if p in told or p in departs}
 
 
-def defaults(config: Values) -> Values:
-    """Everything as it is where a user says nothing but method and data. What a method of somebody's own has for
-    defaults is not known here."""
+LEADING = ("later.epochs", "later.lr", "first.epochs", "second.epochs")  # from which others follow
+
+
+def defaults(config: Values, said: Values | None = None) -> Values:
+    """Everything as it is where a user says nothing but method, data and `said`, with dots. What a method of somebody's
+    own has for defaults is not known here."""
     method, data = str(config.get("method")), str(config.get("data"))
     entry = datasets.DATASETS.get(data) or datasets.in_memory(data, 10, config.get("image_size") or 32)
     known = method in SPECS
-    usual = settings.plain(resolve(settings.make(method=method if known else "icarl", data=data), entry))
+    values = nested({"method": method if known else "icarl", "data": data, **(said or {})})
+    usual = settings.plain(resolve(settings.make(**values), entry))
     usual["canvas"] = datasets.usual_canvas(config.get("image_size") or entry.size)
     return usual if known else {k: v for k, v in usual.items() if k not in ("options", "later", "first", "second")}
 
@@ -131,13 +151,15 @@ def _listed() -> dict[str, int]:
 # --- the place ---
 
 
-def place(g: "Group") -> tuple[str, ...]:
-    """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''."""
+def place(g: "Group", tailed: bool) -> tuple[str, ...]:
+    """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''.
+    `tailed`: it stands beside a long tail."""
     c = g.config
+    whole = "balanced" if c.get("data") in datasets.DATASETS else "no long tail"
     each = c.get("memory_per_class")
     return (
         Path(str(c.get("data"))).name,
-        "" if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
+        whole * tailed if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
         str(c.get("backbone")),
         _tasks(g),
         f"{each} exemplars a class" if each else f"{c.get('memory', 0):,} exemplars",

@@ -373,7 +373,7 @@ function summary() {
     return { g, cells };
   });
   let caption = "Mean ± standard deviation over n seeds.";
-  if (pairs) caption += " Gain: average minus that of the same setting without coordination, seed by seed.";
+  if (pairs) caption += " Gain: average minus that of the same setting without coordination, seed by seed, over the seeds that both have.";
   if (theirs) caption += " Paper: Wang et al., IJCAI 2024, the same data, backbone, memory and tasks.";
   const open = D.runs.filter((run, r) => !run.complete && !hidden.has(r)).length;
   if (open) caption += ` ${open} unfinished ${open === 1 ? "run is" : "runs are"} drawn below as far as they have come and not averaged here.`;
@@ -383,7 +383,7 @@ function gains(g, readout) {
   const base = D.groups[g].base;
   if (base === null) return [];
   const pick = (run) => run.readouts[readout] && run.readouts[readout].average;
-  const without = new Map(shownRuns(base).map(({ run }) => [String(run.seeds), pick(run)]));
+  const without = new Map(shownRuns(base).filter(({ run }) => run.complete).map(({ run }) => [String(run.seeds), pick(run)]));
   return shownRuns(g).map(({ run }) => [pick(run), without.get(String(run.seeds))]).filter(([a, b]) => known(a) && known(b)).map(([a, b]) => a - b);
 }
 

@@ -6,8 +6,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..methods.specs import SPECS, Spec
+from ..config import MACHINE
 from ..pycil import METHODS
+from . import labels
+from .runs import SEEDS
 
 Setting = tuple[str, str, int, int, str, str]
 """data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""
@@ -29,28 +31,31 @@ def setting(result: dict[str, Any]) -> Setting | None:
 
 
 def cell(config: dict[str, Any], tasks: int) -> Setting | None:
-    """The place of a setting with that many equal tasks. The paper has no shorter schedules and no other losses of a
-    host (its own options changed, other than to PyCIL's, with which the paper implements them); the readings of JIOC
-    that the paper leaves open share a cell."""
+    """The place of a setting with that many equal tasks. The paper has one protocol, that of the defaults; what it
+    leaves open, and how a step is computed, share a cell."""
     tail, method = config.get("long_tail"), str(config.get("method"))
     if config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper"):
         return None
-    if method in SPECS and (_options_changed(config, SPECS[method]) or _shorter(config, SPECS[method])):
+    if not all(_open(method, path, value) for path, value in labels.departures(config).items()):
         return None
     data = f"{config.get('data')}{'-lt' if tail else ''}"
     coordinate = (config.get("coordination") or {}).get("coordinate", "none")
     return data, str(config.get("backbone")), tasks, config.get("memory", -1), method, coordinate
 
 
-def _options_changed(config: dict[str, Any], spec: Spec) -> bool:
-    given, coded = config.get("options") or {}, METHODS[spec.name].options if spec.name in METHODS else {}
-    usual = spec.options().model_dump()
-    return any(given.get(name, value) not in (value, coded.get(name, value)) for name, value in usual.items())
+COMPUTED = ("precision", "engine", "compile", "deterministic", "bn")
 
 
-def _shorter(config: dict[str, Any], spec: Spec) -> bool:
-    epochs = [((config.get(name) or {}).get("epochs"), getattr(spec, name)) for name in ("first", "later", "second")]
-    return any(given is not None and usual is not None and given < usual.epochs for given, usual in epochs)
+def _open(method: str, path: str, value: Any) -> bool:
+    """Whether the paper's runs may have been so: a reading of JIOC, PyCIL's variant of a method (with which the paper
+    implements them), batch normalisation over half a batch on each of its two GPUs."""
+    section, _, name = path.rpartition(".")
+    coded = METHODS[method].options if method in METHODS else {}
+    if path == "accumulate":
+        return value == 2
+    if section == "options":
+        return name in coded and coded[name] == value
+    return section == "coordination" or path in (*SEEDS, *COMPUTED, *MACHINE)
 
 
 def _sizes(result: dict[str, Any]) -> set[int]:
@@ -58,14 +63,19 @@ def _sizes(result: dict[str, Any]) -> set[int]:
 
 
 def average(where: Setting | None) -> float | None:
-    """The paper's average accuracy; input or output coordination alone is in its step-by-step tables, rounded up."""
+    """The paper's average accuracy; input or output coordination alone is in its step-by-step tables."""
     if where is None:
         return None
     averages, steps = _cells()
     if where in averages:
         return averages[where]
     curve = steps.get(where)
-    return None if curve is None else math.floor(100 * sum(curve["all"]) / len(curve["all"]) + 0.5 + 1e-6) / 100
+    return None if curve is None else mean(curve["all"])
+
+
+def mean(values: list[float]) -> float:
+    """Of some of the paper's figures, as the paper rounds it: a half goes up."""
+    return math.floor(100 * sum(values) / len(values) + 0.5 + 1e-6) / 100
 
 
 def curve(where: Setting | None) -> dict[str, list[float]] | None:

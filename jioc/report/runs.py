@@ -16,8 +16,8 @@ from ..methods.specs import SPECS, find
 from ..recipes import Recipe
 from ..resolve import resolve
 from . import labels
+from .checks import check
 
-FORMAT = 1
 SEEDS = ("seed", "init_seed", "data_seed")
 OF_INPUTS = ("delta", "delta_scale")
 OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
@@ -66,7 +66,7 @@ class Run:
 
 @dataclass
 class Group:
-    """Runs of one setting, an element each seed."""
+    """Runs of one setting, an element each seed; those that are wanted and not there come last."""
 
     runs: list[Run]
     label: str = ""  # unique: name and place
@@ -94,51 +94,37 @@ class Group:
         return [v for run in self.runs if (v := run.figure(kind, readout)) is not None]
 
     def gains(self, readout: str) -> list[float]:
-        """What coordination adds to `average`, seed by seed."""
+        """What coordination adds to `average`, seed by seed, over the seeds that both have finished."""
         if self.base is None:
             return []
-        without = {run.seeds: run.figure("average", readout) for run in self.base.runs}
-        pairs = [(run.figure("average", readout), without.get(run.seeds)) for run in self.runs]
+        without = {run.seeds: run.figure("average", readout) for run in self.base.complete}
+        pairs = [(run.figure("average", readout), without.get(run.seeds)) for run in self.complete]
         return [a - b for a, b in pairs if a is not None and b is not None]
 
 
 def read(places: list[Path]) -> list[Run]:
     found: dict[Path, Run] = {}
     for path, result in store.results(places):
-        _check(path, result)
+        check(path, result)
         found.setdefault(path.resolve(), Run(path, result))
     if not found:
         raise Refused(f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(found.values())
 
 
-def _check(path: Path, result: Any) -> None:
-    version = result.get("format") if isinstance(result, dict) else None
-    if not isinstance(version, int) or not all(isinstance(result.get(k), kind) for k, kind in NEEDED.items()):
-        raise Refused(f"{str(path)!r} is not a result of jioc")
-    if version > FORMAT:
-        raise Refused(f"{str(path)!r} was written by a newer jioc ({result.get('jioc')}); this one cannot read it")
-    for t, row in enumerate(result["tasks"]):
-        if not isinstance(row, dict) or len(row.get("classes") or []) != 2 or not isinstance(row.get("cnn"), dict):
-            raise Refused(f"task {t + 1} of {str(path)!r} has no classes or no accuracy")
-    if not result["tasks"]:
-        raise Refused(f"{str(path)!r} holds no task yet")
-
-
-NEEDED = {"config": dict, "classes": list, "tasks": list}
-
-
-def planned(recipe: Recipe, found: list[Run]) -> list[Run]:
-    """The runs in the recipe's order, others last, with one without tasks for each setting of the recipe, at its own
-    scale, that was not even begun."""
-    wanted = {}
+def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> list[Run]:
+    """The runs in the recipe's order, others last, with one without tasks for each setting and seed of the recipe that
+    was not even begun. `scale`: of the schedules; by default the recipe's own."""
+    wanted: dict[str, list[Run]] = {}
     for label, values in recipe.make().items():
-        config = resolve(settings.make(**scaled(values, find(str(values["method"])), recipe.scale)))
-        run = Run(Path(label), {"config": settings.plain(config), "classes": [], "tasks": []})
-        wanted[_key(setting(run))] = run
-    there = {_key(setting(run)) for run in found}
+        values = scaled(values, find(str(values["method"])), recipe.scale if scale is None else scale)
+        for seed in recipe.seeds:
+            config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
+            run = Run(Path(label), {"config": config, "classes": [], "tasks": []})
+            wanted.setdefault(_key(setting(run)), []).append(run)
+    there = {(_key(setting(run)), run.seeds) for run in found}
     place = {key: i for i, key in enumerate(wanted)}
-    every = found + [run for key, run in wanted.items() if key not in there]
+    every = found + [run for key, of in wanted.items() for run in of if (key, run.seeds) not in there]
     return sorted(every, key=lambda run: place.get(_key(setting(run)), len(place)))
 
 
@@ -162,7 +148,7 @@ def group(runs: Iterable[Run]) -> list[Group]:
     by_setting: dict[str, list[Run]] = {}
     for run in runs:
         by_setting.setdefault(_key(setting(run)), []).append(run)
-    groups = [Group(sorted(of, key=lambda r: str(r.seeds))) for of in by_setting.values()]
+    groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds)))) for of in by_setting.values()]
     hosts = {_key(_host(g.config)): g for g in groups if g.coordinate == "none"}
     for g in groups:
         g.base = hosts.get(_key(_host(g.config))) if g.coordinate != "none" else None

@@ -1,5 +1,7 @@
 """`jioc table`: mean ± standard deviation over seeds, beside the paper's figures."""
 
+import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import unknown
@@ -7,6 +9,9 @@ from . import labels, paper
 from .runs import Group, mean_std
 
 FORMATS = ("text", "markdown", "latex")
+
+Curves = dict[str, list[float | None]]
+Mean = Callable[[list[float]], float | None]
 
 
 @dataclass
@@ -26,44 +31,54 @@ class Sheet:
 
 def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     """A row for each setting; the read-out by which methods are judged comes first."""
-    names = _readouts(groups)
+    shown = _readouts(groups)
+    names = list(dict.fromkeys(shown.values()))
     title, scenes = _title(groups)
     heads = _first_heads(scenes)
     heads += ["n", *(f"{n.upper()} {kind}" for n in names for kind in ("average", "last")), "gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
     rows, unmatched = [], 0
     for g in groups:
-        judged = g.runs[0].headline
+        judged = shown[g.runs[0].headline]
         row = _first_cells(g, scenes)
         row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
         if not g.complete:
             row[heads.index(f"{judged.upper()} average")] = "not run" if g.runs[0].planned else "unfinished"
-        row.append(spread(g.gains(judged), "+"))
+        row.append(_gain(g, judged))
         if beside_paper:
-            cell = _cell(g)
-            theirs, ours = paper.average(cell), mean_std(g.figures("average", judged))[0]
+            where = cell(g)
+            theirs, ours = paper.average(where), mean_std(g.figures("average", judged))[0]
             unmatched += theirs is None
             row += [number(theirs), number(None if theirs is None or ours is None else ours - theirs, "+")]
-            row.append(number(paper.gain(cell), "+"))
+            row.append(number(paper.gain(where), "+"))
         rows.append(row)
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
     notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
     if any(g.base for g in groups):
+        some = any(row[heads.index("gain")].endswith(")") for row in rows)
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
+        notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * some
     if beside_paper and unmatched < len(rows):
-        notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups)}) minus the paper's")
+        notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's")
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(rows)} rows have no counterpart in the paper")
     return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
 
 
-def _judged(groups: list[Group]) -> str:
-    names = dict.fromkeys(g.runs[0].headline.upper() for g in groups)
+def _gain(g: Group, readout: str) -> str:
+    """With the number of seeds where the host has others, so that the columns do not give it."""
+    gains, seeds = g.gains(readout), {run.seeds for run in g.complete}
+    told = gains and g.base is not None and seeds != {run.seeds for run in g.base.complete}
+    return spread(gains, "+") + f" ({len(gains)})" * bool(told)
+
+
+def _judged(groups: list[Group], shown: dict[str, str]) -> str:
+    names = dict.fromkeys(shown[g.runs[0].headline].upper() for g in groups)
     return " or ".join(names) + (", whichever the method is judged by" if len(names) > 1 else "")
 
 
 def _warnings(groups: list[Group]) -> list[str]:
-    notes = []
+    notes = _unrun(groups)
     runs = [run for g in groups for run in g.runs if not run.planned]
     unfinished = sum(not run.complete for run in runs)
     if unfinished:
@@ -72,6 +87,19 @@ def _warnings(groups: list[Group]) -> list[str]:
     if again:
         notes.append(f"seeds run more than once count each time: {again} of {len(runs)} runs")
     return notes
+
+
+def _unrun(groups: list[Group]) -> list[str]:
+    """The seeds of a recipe that are not there, of settings of which others are."""
+    by_seeds: dict[str, list[str]] = {}
+    for g in groups:
+        if not g.runs[0].planned and (seeds := [str(run.config["seed"]) for run in g.runs if run.planned]):
+            by_seeds.setdefault(f"seed{'s' * (len(seeds) > 1)} {' '.join(seeds)}", []).append(g.label)
+    told = {seeds: "; ".join(of) if len(of) <= NAMED else f"{len(of)} rows" for seeds, of in by_seeds.items()}
+    return [f"wanted and not run, {seeds}: {rows}" for seeds, rows in told.items()]
+
+
+NAMED = 6  # rows that a note names
 
 
 def _title(groups: list[Group]) -> tuple[str, list[str]]:
@@ -90,7 +118,8 @@ def _first_cells(g: Group, scenes: list[str]) -> list[str]:
     return [g.name] if len(scenes) == 1 else [g.place or "–", g.name]
 
 
-def _cell(g: Group) -> paper.Setting | None:
+def cell(g: Group) -> paper.Setting | None:
+    """Where a setting would stand in the paper's tables."""
     if g.complete:
         return paper.setting(g.complete[0].result)
     return paper.cell(g.config, g.config["tasks"]) if g.config.get("tasks") else None
@@ -106,27 +135,33 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     blocks: list[int] = []
     for g in shown:
         named = _first_cells(g, scenes)
-        curves = [(named, str(len(g.complete)), _curves(g))]
-        theirs = paper.curve(_cell(g)) if beside_paper else None
+        of: list[tuple[list[str], str, Curves, Mean]] = [(named, str(len(g.complete)), _curves(g), _mean)]
+        theirs = paper.curve(cell(g)) if beside_paper else None
         if theirs is not None:
             curve = {k: _from_second(k, v) for k, v in theirs.items()}
-            curves.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve))
+            of.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve, paper.mean))
         blocks += [len(rows)] * bool(rows)
-        for label, n, curve in curves:
+        for label, n, curve, mean in of:
             for kind in ("all", "old", "new"):
                 values = curve[kind] + [None] * (last - len(curve[kind]))
-                mean = mean_std([v for v in values if v is not None])[0]
-                rows.append([*label, kind, n, *map(number, values), number(mean)])
-    notes = [f"accuracy in percent ({_judged(groups)}) after each task on the classes seen; means over n seeds"]
+                known = [v for v in values if v is not None]
+                rows.append([*label, kind, n, *map(number, values), number(mean(known) if known else None)])
+    judged = _judged(shown or groups, _readouts(groups))
+    notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n seeds"]
     if unrun := [g.label for g in groups if g.runs[0].planned]:
         notes.append(f"not run: {'; '.join(unrun)}")
     return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
 
 
-def _curves(g: Group) -> dict[str, list[float | None]]:
+def _mean(values: list[float]) -> float | None:
+    return mean_std(values)[0]
+
+
+def _curves(g: Group) -> Curves:
     of = [run.readouts[run.headline] for run in g.complete]
+    tasks = list(itertools.zip_longest(*of, fillvalue={}))
     return {
-        kind: [mean_std([row[kind] for row in rows if row[kind] is not None])[0] for rows in zip(*of, strict=True)]
+        kind: [mean_std([v for row in rows if (v := row.get(kind)) is not None])[0] for rows in tasks]
         for kind in ("all", "old", "new")
     }
 
@@ -136,8 +171,9 @@ def _from_second(kind: str, values: list[float]) -> list[float | None]:
     return [None, *values] if kind == "old" else list(values)
 
 
-def _readouts(groups: list[Group]) -> list[str]:
-    """Those of the runs; one that repeats another wherever it is, as FOSTER's `boosted` its `cnn`, is left out."""
+def _readouts(groups: list[Group]) -> dict[str, str]:
+    """Those of the runs, each with the one that is shown for it: itself, or another that it repeats wherever it is, as
+    FOSTER's `boosted` its `cnn`."""
     names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
 
     def figures(name: str) -> list[list[float]]:
@@ -146,10 +182,9 @@ def _readouts(groups: list[Group]) -> list[str]:
     def repeats(name: str, other: str) -> bool:
         return any(figures(name)) and all(a in ([], b) for a, b in zip(figures(name), figures(other), strict=True))
 
-    found: list[str] = []
+    found: dict[str, str] = {}
     for name in names:
-        if not any(repeats(name, other) for other in found):
-            found.append(name)
+        found[name] = next((other for other in found.values() if repeats(name, other)), name)
     return found
 
 

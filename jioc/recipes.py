@@ -25,10 +25,10 @@ Runs = dict[str, Values]
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
 LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC
-COMPARED = (
+COMPARED = (  # the last row, and JIOC on BiC and PODNet, the paper does not have
     *("bic", "bic+jioc", "podnet", "podnet+jioc", "ssil", "ssil+oc", "coil"),
     *("icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc"),
-    *("wa", "wa+jioc", "replay", "finetune", "joint"),  # which the paper does not have
+    *("wa", "wa+jioc", "replay", "finetune", "joint"),
 )
 
 

@@ -4,6 +4,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from test_runs import figures, same, weights
@@ -67,6 +68,20 @@ def test_every_replay_draws_anew() -> None:
     assert not replays[0].equal(replays[1]) and not replays[1].equal(replays[2])
     noise.set_state(before)
     assert all(augment(x, noise).equal(r) for r in replays)  # and the same as without a graph
+
+
+def test_compiled_augmentation_is_the_augmentation() -> None:
+    from jioc.compiled import compiling
+    from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+    from jioc.data.loader import Images
+
+    pixels = np.random.default_rng(0).integers(0, 256, (300, 3, 32, 32), np.uint8)
+    images = Images(pixels, np.zeros(300, int), *STATISTICS["cifar100"], torch.device("cuda"))
+    index = torch.randperm(300, device="cuda")[:128]
+    plain = images.augmented(index, CROP_FLIP_BRIGHTNESS, torch.Generator("cuda").manual_seed(1))
+    with compiling(128):
+        compiled = images.augmented(index, CROP_FLIP_BRIGHTNESS, torch.Generator("cuda").manual_seed(1))
+    torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)  # a level is 0.015
 
 
 def small_config(**values: Any) -> dict[str, Any]:

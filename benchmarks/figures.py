@@ -26,7 +26,7 @@ from matplotlib.ticker import MaxNLocator
 
 from jioc import recipes
 from jioc.console import table
-from jioc.errors import Failed, Refused, sentence
+from jioc.errors import Failed, Refused, answered
 from jioc.files import write
 from jioc.report import runs
 from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
@@ -276,13 +276,7 @@ def main() -> int:
     parser.add_argument("results", type=Path)
     parser.add_argument("target", type=Path, help="a folder for the figures")
     found = parser.parse_args()
-    try:
-        paths = draw(found.results, found.target)
-    except Refused as error:
-        print(sentence(error), file=sys.stderr)
-        return error.status
-    print(f"drawn: {', '.join(map(str, paths))}")
-    return 0
+    return answered(lambda: print(f"drawn: {', '.join(map(str, draw(found.results, found.target)))}"))
 
 
 if __name__ == "__main__":

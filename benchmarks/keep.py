@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from jioc.config import MACHINE
-from jioc.errors import Failed, Refused, sentence
+from jioc.errors import Failed, Refused, answered
 from jioc.files import write
 from jioc.jobs import read_json
 from jioc.report import labels, runs
@@ -134,14 +134,13 @@ def main() -> int:
     parser.add_argument("target", type=Path, help="a folder for copies, or a .csv for lines")
     parser.add_argument("--replace", action="store_true", help="whatever else is kept there under the same names")
     found = parser.parse_args()
-    try:
+
+    def keep() -> None:
         way = lines if found.target.suffix == ".csv" else copies
         kept, unfinished = way(found.runs, found.target, found.replace)
-    except Refused as error:
-        print(sentence(error), file=sys.stderr)
-        return error.status
-    print(f"{kept} runs kept in {found.target}" + (f"; {unfinished} unfinished left out" if unfinished else ""))
-    return 0
+        print(f"{kept} runs kept in {found.target}" + (f"; {unfinished} unfinished left out" if unfinished else ""))
+
+    return answered(keep)
 
 
 if __name__ == "__main__":

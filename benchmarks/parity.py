@@ -10,7 +10,7 @@ import statistics
 import sys
 from pathlib import Path
 
-from jioc.errors import Refused, sentence
+from jioc.errors import Refused, answered
 
 RESULTS = Path(__file__).parent / "results" / "parity.csv"
 ENGINES = {"fast": "one graph, bf16", "eager": "op by op, fp32"}
@@ -67,12 +67,7 @@ def _line(title: str, name: str, values: list[float], each: str, whole: str) -> 
 def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args(words)
-    try:
-        print(table(read()))
-    except Refused as error:
-        print(sentence(error), file=sys.stderr)
-        return error.status
-    return 0
+    return answered(lambda: print(table(read())))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 
 from jioc import config as settings
 from jioc import recipes
-from jioc.errors import Refused, sentence
+from jioc.errors import Refused, answered
 from jioc.files import write
 from jioc.report import figures, labels, paper, runs
 from jioc.report.tables import number, spread
@@ -227,16 +227,7 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draw", action="store_true")
     drawn = parser.parse_args(words).draw
-    try:
-        study = read()
-        if drawn:
-            write(FIGURE, draw(study.readings))
-        else:
-            print(table(study))
-    except Refused as error:
-        print(sentence(error), file=sys.stderr)
-        return error.status
-    return 0
+    return answered(lambda: write(FIGURE, draw(read().readings)) if drawn else print(table(read())))
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ A file is a backbone's: two columns each.
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
+
+from jioc.errors import Refused, answered
 
 
 def table(measured: list[dict[str, Any]]) -> str:
@@ -25,11 +28,21 @@ def table(measured: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "", f"{'; '.join(sorted(where))}."])
 
 
-def main() -> None:
+def read(path: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads(path.read_text())
+        table([found])
+    except (OSError, ValueError, KeyError, TypeError):
+        raise Refused(f"{str(path)!r} is not what speed.py --json writes") from None
+    return found
+
+
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", type=Path, nargs="+")
-    print(table([json.loads(path.read_text()) for path in parser.parse_args().files]))
+    files = parser.parse_args(words).files
+    return answered(lambda: print(table([read(path) for path in files])))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,7 +1,8 @@
 """What goes wrong in a way a person can mend: one sentence, no traceback."""
 
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 
@@ -62,3 +63,13 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, Refused):
         return str(error)
     return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+
+
+def answered(work: Callable[[], object]) -> int:
+    """The exit status of a script's work; what it refuses is said in a sentence."""
+    try:
+        work()
+    except Refused as error:
+        print(sentence(error), file=sys.stderr)
+        return error.status
+    return 0

@@ -336,3 +336,10 @@ def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> Non
     with pytest.raises(Refused, match="neither SS-IL nor a host with and without JIOC"):
         script("figures").draw(place, tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
+
+
+def test_a_file_of_no_speeds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other.json").write_text("{}")
+    for name in ("other.json", "missing.json"):
+        assert script("speeds").main([str(tmp_path / name)]) == 2
+        assert "is not what speed.py --json writes" in capsys.readouterr().err

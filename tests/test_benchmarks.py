@@ -221,7 +221,7 @@ def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None
         readings.read(ROOT / "benchmarks" / "results" / "parity.csv")
 
 
-@pytest.mark.parametrize("name", ["parity", "readings", "tables"])
+@pytest.mark.parametrize("name", ["parity", "readings", "stems", "tables"])
 def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         script(name).main(["--wrote"])
@@ -237,16 +237,18 @@ def test_the_figure_of_the_readings_shows_what_is_kept() -> None:
 
 def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> None:
     results = ROOT / "benchmarks" / "results"
-    kept = {run.path.parent.name: run.result["command"] for run in read([results / "table6"])}
-    for name in ("study", "parity"):
+    kept = {
+        run.path.parent.name: run.result["command"] for run in read([results / "table6", results / "table6-controls"])
+    }
+    for name in ("study", "parity", "stems"):
         rows = csv.DictReader((results / f"{name}.csv").read_text(encoding="utf-8").splitlines())
         kept |= {row["run"]: row["command"] for row in rows}
     wanted = {}
-    for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1}.items():
+    for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1, "stems": 1}.items():
         recipe = recipes.find(name)
         for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
             wanted[job.name] = command.line(job.config)
-    assert len(kept) >= 48 and kept == {name: wanted.get(name) for name in kept}
+    assert len(kept) >= 62 and kept == {name: wanted.get(name) for name in kept}
 
 
 def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> None:

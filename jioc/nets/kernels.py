@@ -6,9 +6,6 @@ the pixels written, which WHOLE tiles divide. Sums over a batch are whole number
 does not matter. A layer's `sums` hold, a row of its channels each:
 
     0  sum of y     1  sum of y²     2  sum of g     3  sum of g times the normalised y         g = dL/dz
-
-The nine taps of a convolution read nine times the same: loads marked `max_contiguous(…, (1, 4))` are of 8 bytes, which
-go through the L1 cache; those of 16 go past it, to the L2, whose traffic is what bounds these kernels.
 """
 
 import triton
@@ -84,7 +81,7 @@ def _convolved(
             u, v = i + down, j + right
             inside = inside & (u % 2 == 0) & (v % 2 == 0)
             at = (((n * SIDE + u // 2) * SIDE + v // 2) * CI + first)[:, None] + ci[None, :]
-        a = tl.load(x + tl.max_contiguous(at, (1, 4)), inside[:, None], 0.0)
+        a = tl.load(x + at, inside[:, None], 0.0)
         if BACK:
             k = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
         else:
@@ -334,7 +331,7 @@ def weigh(
         for k in tl.static_range(EACH):
             tap = group * EACH + k
             at = centre + (((tap // 3 - 1) * H + tap % 3 - 1) * CI if TAPS == 9 else 0)
-            a = tl.load(x + tl.max_contiguous(at, (1, 4)), ((seen >> tap) & 1 == 1)[:, None], 0.0)
+            a = tl.load(x + at, ((seen >> tap) & 1 == 1)[:, None], 0.0)
             added = added + (tl.dot(d, a, accs[k], input_precision="ieee"),)
         accs = added
     to = parts + part * (TAPS * CI * CO) + (co * (TAPS * CI))[:, None] + ci[None, :]

@@ -25,14 +25,15 @@ from .resnet import BatchNorm, Block, ResNet
 
 BATCH = 128  # for which tiles are chosen; any other size works
 MOST = 2**20  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
-FILLED = 120  # programs that a kernel should have, about one for each multiprocessor
+FILLED = 120  # programs that a convolution should have, about one for each multiprocessor
 TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
 BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
-WEIGHED = {16: (64, 2, 9), 32: (64, 2, 3), None: (64, 4, 3)}
-"""By channels, or else: pixels, warps and taps of a program for the weights' gradients."""
-PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as fill the card
+WEIGHED = {16: (64, 2, 9, 16), 32: (64, 2, 3, 32), None: (64, 4, 3, 64)}
+"""By channels, or else: pixels, warps, taps and channels (in and out) of a program for the weights' gradients."""
+PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as give this many programs:
+PARTED = 120
 ROUNDED = 1024  # weights that a program rounds
 ADDED = {16: (1024, 2), None: (128, 16)}  # by the number of parts at most: sums of a program, parts it adds at once
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
@@ -57,10 +58,11 @@ class Layer:
         self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
-        self.each = min(self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2])  # taps of a program of `weigh`
+        _, _, taps, block = WEIGHED.get(self.channels, WEIGHED[None])
+        self.each = min(self.taps, taps)  # taps of a program of `weigh`
         assert self.taps % self.each == 0, "a program's taps divide the kernel's"
-        blocks = -(-self.inside // 64) * -(-self.outside // 64)
-        self.parts = PARTS.get(self.channels, max(1, FILLED * self.each // (self.taps * blocks)))
+        blocks = -(-self.inside // block) * -(-self.outside // block)
+        self.parts = PARTS.get(self.channels, max(1, PARTED * self.each // (self.taps * blocks)))
 
     def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
@@ -84,18 +86,19 @@ class Work:
     words: dict[str, Any]
 
 
-def _convolving(n: int, side: int, inside: int, outside: int) -> Work:
-    """A kernel that reads so many channels and writes a map of that side and so many channels."""
+def _convolving(n: int, side: int, inside: int, outside: int, quarters: int = 1) -> Work:
+    """A kernel that reads so many channels and writes maps of that side and so many channels: one, or four quarters."""
     if max(inside, outside) in NARROW:
         pixels, warps = NARROW[max(inside, outside)]
         channels = outside
     else:
         fitting = [t for t in TILES if t[1] <= max(64, outside)]
-        filling = [t for t in fitting if BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
+        filling = [t for t in fitting if quarters * BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
         pixels, channels, warps = (filling or fitting[-1:])[0]
         channels = min(channels, outside)
     words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps}
-    return _work(n * side**2, pixels, outside // channels, words)
+    work = _work(n * side**2, pixels, outside // channels, words)
+    return Work((quarters * work.grid[0], work.grid[1]), work.words)
 
 
 def _between(layer: Layer, n: int) -> Work:
@@ -332,7 +335,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
         end = k if k.ends_block else main[i + 1]  # whose g the shortcut hands down, past both layers
         across = end.projection
         other = below.projection or below
-        work = _convolving(n, k.side, k.outside, k.inside)
+        work = _convolving(n, k.side_out, k.outside, k.inside, quarters=k.stride**2)
         launch(
             kernels.back, work.grid,
             dys[k], way.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]), sums[below],
@@ -353,7 +356,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
-    pixels, warps, _ = WEIGHED.get(k.channels, WEIGHED[None])
+    pixels, warps, _, block = WEIGHED.get(k.channels, WEIGHED[None])
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
     words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}
@@ -362,7 +365,7 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
         launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
     del sizes["K"]
-    out, into = min(64, k.outside), min(64, k.inside)
+    out, into = min(block, k.outside), min(block, k.inside)
     grid = (k.parts, k.taps // k.each, k.outside // out * (k.inside // into))
     launch(kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
 

@@ -58,34 +58,51 @@ def _add(sums, c, values, UNIT: tl.constexpr):
 @triton.jit
 def _convolved(
     x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
-    H: tl.constexpr, ST: tl.constexpr, UP: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
+    H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
 ):  # fmt: skip
     """The convolution of x with weights (CO, TAPS, CI), at some pixels and channels: (BM, BN).
 
     BACK: with the weights (CI, TAPS, CO) of a layer from CO to CI channels, turned about: the gradient of what it read.
-    UP: x is read as if a row and a column of zeros stood between any two of its own, H being its side then.
     """
     ci = tl.arange(0, BK)
-    SIDE: tl.constexpr = H // UP
     weights = w + ((ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :])
-    centre = (((n * SIDE + i * ST) * SIDE + j * ST) * CI)[:, None] + ci[None, :]
+    centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
     seen = _seen(i * ST, j * ST, here, H, TAPS)
     acc = tl.zeros((BM, BN), tl.float32)
     for step in range(TAPS * (CI // BK)):
         tap, first = step % TAPS, (step // TAPS) * BK
-        inside = (seen >> tap) & 1 == 1
         down, right = (tap // 3 - 1, tap % 3 - 1) if TAPS == 9 else (0, 0)
-        if UP == 1:
-            at = centre + ((down * SIDE + right) * CI + first)
-        else:
-            u, v = i + down, j + right
-            inside = inside & (u % 2 == 0) & (v % 2 == 0)
-            at = (((n * SIDE + u // 2) * SIDE + v // 2) * CI + first)[:, None] + ci[None, :]
-        a = tl.load(x + at, inside[:, None], 0.0)
+        a = tl.load(x + (centre + ((down * H + right) * CI + first)), ((seen >> tap) & 1 == 1)[:, None], 0.0)
         if BACK:
             k = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
         else:
             k = tl.trans(tl.load(weights + (tap * CI + first)))
+        acc = tl.dot(a, k, acc, input_precision="ieee")
+    return acc
+
+
+@triton.jit
+def _spread(
+    dy, w, n, i, j, odd, right_odd, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr,
+):  # fmt: skip
+    """The gradient of what a 3x3 convolution of stride 2 read, at pixels (2 i + odd, 2 j + right_odd) of it: (BM, BN).
+
+    `dy` has CI channels and the side H; the weights are (CI, 9, CO). An even row was read by the middle tap of one row
+    of outputs, an odd one by the outer taps of two, and so for columns: one, two or four of the nine taps.
+    """
+    ci = tl.arange(0, BK)
+    weights = w + (ci * (9 * CO))[:, None] + co[None, :]
+    corner = (((n * H + i) * H + j) * CI)[:, None] + ci[None, :]
+    acc = tl.zeros((BM, BN), tl.float32)
+    twice = odd + right_odd
+    for step in range((CI // BK) << twice):
+        below, beside = (step >> right_odd) & odd, step & right_odd
+        first = (step >> twice) * BK
+        inside = here & (i + below < H) & (j + beside < H)
+        a = tl.load(dy + (corner + ((below * H + beside) * CI + first)), inside[:, None], 0.0)
+        tap = 3 * (1 + odd - 2 * below) + 1 + right_odd - 2 * beside
+        k = tl.load(weights + (first * (9 * CO) + tap * CO))
         acc = tl.dot(a, k, acc, input_precision="ieee")
     return acc
 
@@ -155,7 +172,7 @@ def conv(
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS, False)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
     acc = acc.to(TYPE)
     tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
     seen = acc.to(tl.float32)
@@ -212,7 +229,7 @@ def frozen(
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, 1, TAPS, False)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
     s = tl.load(gamma + co) * tl.rsqrt(tl.load(running_var + co) + 1e-5)
     z = acc * s[None, :] + (tl.load(beta + co) - s * tl.load(running_mean + co))[None, :]
     if KIND != NONE:
@@ -292,21 +309,29 @@ def back(
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
-    `short`: g of the block's end, which the shortcut hands down; PROJECTED: dL/dy of the shortcut's own layer, whose
-    weights are `short_w`. PROJECTS: the layer below ends a block with such a shortcut, whose y is `x_y`.
+    UP: the layer's stride; where it is 2, a program takes a quarter of the pixels: of rows and columns the even or the
+    odd ones. `total`: the pixels written, or a quarter of them. `short`: g of the block's end, which the shortcut hands
+    down; PROJECTED: dL/dy of the shortcut's own layer, whose weights are `short_w`. PROJECTS: the layer below ends a
+    block with such a shortcut, whose y is `x_y`.
     """
-    co = tl.program_id(1) * BN + tl.arange(0, BN)
-    m, n, i, j = _pixel(tl.program_id(0), BM, H)
-    here = _here(m, total, WHOLE)
-    acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 9, True)
-    if KIND == SAME:
-        acc += tl.load(short + (m * CO)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
-    if KIND == STRIDED:
-        half = (((n * (H // 2) + i // 2) * (H // 2) + j // 2) * CI)[:, None] + co[None, :]
-        even = here & (i % 2 == 0) & (j % 2 == 0)
-        acc += tl.load(short + half, even[:, None], 0.0).to(tl.float32)
-    if KIND == PROJECTED:
-        acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, UP, 1, True)
+    tile, co = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
+    if UP == 1:
+        m, n, i, j = _pixel(tile, BM, H)
+        here = _here(m, total, WHOLE)
+        acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True)
+        if KIND == SAME:
+            acc += tl.load(short + (m * CO)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
+    else:
+        odd, right_odd = (tile // 2) % 2, tile % 2
+        m, n, i, j = _pixel(tile // 4, BM, H // 2)
+        here = _here(m, total, WHOLE)
+        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2)
+        if odd + right_odd == 0:
+            if KIND == STRIDED:
+                acc += tl.load(short + (m * CI)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
+            if KIND == PROJECTED:
+                acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True)
+        m = (n * H + 2 * i + odd) * H + 2 * j + right_odd
     _close(acc, m, co, here, y, out, g, more, sums, x_y, x_sums, count, CO, MORE, PROJECTS, True)
 
 

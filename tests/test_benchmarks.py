@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 import re
+import shlex
 import sys
 import xml.dom.minidom
 from argparse import Namespace
@@ -15,6 +16,7 @@ import pytest
 from made_results import keep, made
 
 from jioc import command, jobs, recipes
+from jioc.cli import main as jioc
 from jioc.errors import Failed, Refused
 from jioc.report import page
 from jioc.report.runs import group, read
@@ -221,7 +223,7 @@ def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None
         readings.read(ROOT / "benchmarks" / "results" / "parity.csv")
 
 
-@pytest.mark.parametrize("name", ["parity", "readings", "stems", "tables"])
+@pytest.mark.parametrize("name", ["gains", "parity", "readings", "stems", "tables"])
 def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         script(name).main(["--wrote"])
@@ -249,6 +251,35 @@ def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> Non
         for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
             wanted[job.name] = command.line(job.config)
     assert len(kept) >= 62 and kept == {name: wanted.get(name) for name in kept}
+
+
+def test_every_line_of_the_page_is_one_to_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    lines = {*re.findall(r"^(jioc grid .*)$", page, re.MULTILINE), *re.findall(r"`(jioc grid [^`]*)`", page)}
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert jioc([*shlex.split(line, comments=True)[1:], "--dry-run"]) == 0, line
+        told = capsys.readouterr().out
+        counted = re.search(r"# (?:the )?(\w+) (?:short )?runs", line)
+        if counted is None:
+            assert "jioc run" in told, line
+        else:
+            assert told.count("jioc run") == ({"six": 6, "twelve": 12}.get(counted[1]) or int(counted[1])), line
+    assert len(lines) >= 40
+
+
+def test_what_a_loss_gains_is_told_seed_by_seed() -> None:
+    gains = script("gains")
+    (line,) = (line for line in gains.table().splitlines() if line.startswith("| iCaRL + OC |"))
+    with_it, without = (
+        {run.config["seed"]: run.result["average"]["cnn"] for run in read([gains.RESULTS / "table6"])
+         if gains.name_of(run).endswith(word)}
+        for word in ("icarl-oc", "icarl-none")
+    )  # fmt: skip
+    apart = [with_it[seed] - without[seed] for seed in (1, 2, 3)]
+    assert f"| 3 | {sum(apart) / 3:+.2f} ± " in line and "+4.20, " in line
 
 
 def test_the_benchmark_of_processes_trains(monkeypatch: pytest.MonkeyPatch) -> None:

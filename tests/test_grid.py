@@ -75,9 +75,9 @@ def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     while ended == (0, 0) and not (complete(killed) and list(killed.glob("jioc-seed1/checkpoint/*/now"))):
         time.sleep(0.01)
         ended = os.waitpid(child, os.WNOHANG)
-    if ended == (0, 0):  # it could have been faster than we look
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+    assert ended == (0, 0), "the grid ended before it could be killed"
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
     before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in complete(killed)}
     capsys.readouterr()
     assert main([*words, str(killed)]) == 0

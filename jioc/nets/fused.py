@@ -29,6 +29,7 @@ FILLED = 120  # programs that a convolution should have, about one for each mult
 TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
+PAIRED = (16,)  # channels in and out with which a convolution of stride 1 goes by pairs of pixels
 BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
 WEIGHED = {16: (64, 2, 9, 16), 32: (64, 2, 3, 32), None: (64, 4, 3, 64)}
 """By channels, or else: pixels, warps, taps and channels (in and out) of a program for the weights' gradients."""
@@ -64,6 +65,10 @@ class Layer:
         blocks = -(-self.inside // block) * -(-self.outside // block)
         self.parts = PARTS.get(self.channels, max(1, PARTED * self.each // (self.taps * blocks)))
 
+    @property
+    def paired(self) -> bool:
+        return self.inside == self.outside and self.inside in PAIRED and self.taps == 9 and self.stride == 1
+
     def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
         return n * self.side_out**2
@@ -86,16 +91,21 @@ class Work:
     words: dict[str, Any]
 
 
-def _convolving(n: int, side: int, inside: int, outside: int, quarters: int = 1) -> Work:
-    """A kernel that reads so many channels and writes maps of that side and so many channels: one, or four quarters."""
-    if max(inside, outside) in NARROW:
-        pixels, warps = NARROW[max(inside, outside)]
+def _convolving(n: int, layer: Layer, back: bool = False) -> Work:
+    """A kernel that writes what the layer does; `back`: the gradient of what it reads, in quarters where it strides."""
+    inside, outside = (layer.outside, layer.inside) if back else (layer.inside, layer.outside)
+    side, quarters = layer.side_out, layer.stride**2 if back else 1
+    if layer.channels in NARROW:
+        pixels, warps = NARROW[layer.channels]
         channels = outside
     else:
         fitting = [t for t in TILES if t[1] <= max(64, outside)]
         filling = [t for t in fitting if quarters * BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
         pixels, channels, warps = (filling or fitting[-1:])[0]
         channels = min(channels, outside)
+    if layer.paired:
+        words = {"BM": pixels // 2, "BN": 2 * channels, "BK": 4 * inside, "num_warps": warps}
+        return _work(n * side**2 // 2, pixels // 2, 1, words)
     words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps}
     work = _work(n * side**2, pixels, outside // channels, words)
     return Work((quarters * work.grid[0], work.grid[1]), work.words)
@@ -209,7 +219,7 @@ def _frozen(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype
     weights, n = _rounded(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
-        out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k.side_out, k.inside, k.outside)
+        out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k)
         launch(
             kernels.frozen, work.grid,
             here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
@@ -269,7 +279,7 @@ def _forth(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype:
     for k in found:
         way.read[k] = short if k.taps == 1 else here
         way.ys[k] = y = k.made(n, x, dtype)
-        work = _convolving(n, k.side_out, k.inside, k.outside)
+        work = _convolving(n, k)
         launch(
             kernels.conv, work.grid, way.read[k], way.weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes()
         )  # fmt: skip
@@ -335,7 +345,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
         end = k if k.ends_block else main[i + 1]  # whose g the shortcut hands down, past both layers
         across = end.projection
         other = below.projection or below
-        work = _convolving(n, k.side_out, k.outside, k.inside, quarters=k.stride**2)
+        work = _convolving(n, k, back=True)
         launch(
             kernels.back, work.grid,
             dys[k], way.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]), sums[below],
@@ -363,6 +373,10 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     if k.is_stem:
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
         launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
+        return
+    if k.paired:
+        words |= {"BM": pixels // 2, **{name: sizes[name] for name in ("CI", "CO", "H")}}
+        launch(kernels.weigh_pairs, (k.parts // 2,), x, dy, parts, tiles, total // 2, **words)
         return
     del sizes["K"]
     out, into = min(block, k.outside), min(block, k.inside)

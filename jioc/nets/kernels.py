@@ -180,11 +180,11 @@ def _stem(
 @triton.jit
 def _short(x, at, n, i, j, here, c, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr):
     """What a block adds to its second layer, at some pixels and channels: those at `at` of a map like its own."""
+    known = here[:, None]
     if KIND == STRIDED:
-        at = ((n * (2 * H) + 2 * i) * (2 * H) + 2 * j) * (C // 2)
-        known = here[:, None] & (c < C // 2)[None, :]
-        return tl.load(x + at[:, None] + c[None, :], known, 0.0).to(tl.float32)
-    return tl.load(x + at, here[:, None], 0.0).to(tl.float32)
+        at = (((n * (2 * H) + 2 * i) * (2 * H) + 2 * j) * (C // 2))[:, None] + c[None, :]
+        known = known & (c < C // 2)[None, :]
+    return tl.load(x + at, known, 0.0).to(tl.float32)
 
 
 @triton.jit

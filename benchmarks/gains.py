@@ -41,31 +41,36 @@ FIGURES: dict[str, Figure] = {
 
 
 def table() -> str:
+    """The differences, losses first and controls last, and below them the line that repeats each row."""
     found = runs.group([r for r in runs.read([RESULTS / name for name in GRIDS]) if r.complete])
     plain = next((g for g in found if name_of(g.runs[0]).endswith("-none")), None)
     if plain is None:
         raise Refused(f"{str(RESULTS)!r} holds no finished CE + KD of table 6")
     without = {run.config["seed"]: run.result["tasks"] for run in plain.runs}
-    lines = [f"| run | n | {' | '.join(FIGURES)} | paper's average, old, new | repeated by |"]
-    lines.append("|---|---:|" + "---:|" * len(FIGURES) + "---:|---|")
-    for group in found:
-        if group is plain:
-            continue
+    order = ["table6", "table6-old-mean", "table6-controls"]
+    groups = sorted((g for g in found if g is not plain), key=lambda g: order.index(folder_of(g)))
+    lines = [f"| run | n | {' | '.join(FIGURES)} | paper: average | old | new | last |"]
+    lines.append("|---|---:|" + "---:|" * (len(FIGURES) + 4))
+    for group in groups:
         pairs = [(run.result["tasks"], without[run.config["seed"]]) for run in group.runs]
         cells = [spread([figure(ours) - figure(bare) for ours, bare in pairs], "+") for figure in FIGURES.values()]
-        cells = [group.name, str(len(pairs)), *cells, theirs(group)]
-        lines.append(f"| {' | '.join(cells)} | `{repeated(group)}` |")
-    return "\n".join(lines)
+        lines.append(f"| {' | '.join([group.name, str(len(pairs)), *cells, *theirs(group)])} |")
+    again = {repeated(group): group.name for group in (plain, *groups)}
+    wide = max(map(len, again))
+    return "\n".join([*lines, "", "```", *(f"{line:{wide}}  # {name}" for line, name in again.items()), "```"])
 
 
-def theirs(group: runs.Group) -> str:
-    """The paper's own differences, by its table 6."""
+def theirs(group: runs.Group) -> list[str]:
+    """The paper's own differences, by its table 6; its old classes begin with the second task."""
     loss, bare = (paper.curve((*PLACE, word)) for word in (group.coordinate, "none"))
-    if group.coordinate == "none" or loss is None or bare is None:
-        return "–"
-    parts = {"all": 0, "old": 0, "new": 1}  # its old classes begin with the second task
-    apart = (paper.mean(loss[part][first:]) - paper.mean(bare[part][first:]) for part, first in parts.items())
-    return ", ".join(number(value, "+") for value in apart)
+    if group.coordinate == "none" or folder_of(group) == "table6-controls" or loss is None or bare is None:
+        return ["–"] * 4
+    parts = [("all", slice(None)), ("old", slice(None)), ("new", slice(1, None)), ("all", slice(-1, None))]
+    return [number(paper.mean(loss[part][of]) - paper.mean(bare[part][of]), "+") for part, of in parts]
+
+
+def folder_of(group: runs.Group) -> str:
+    return group.runs[0].path.parent.parent.name
 
 
 def name_of(run: runs.Run) -> str:
@@ -73,7 +78,7 @@ def name_of(run: runs.Run) -> str:
 
 
 def repeated(group: runs.Group) -> str:
-    recipe, *flags = GRIDS[group.runs[0].path.parent.parent.name].split()
+    recipe, *flags = GRIDS[folder_of(group)].split()
     seeds = [run.config["seed"] for run in group.runs]
     said = [] if {*seeds} == {*recipes.find(recipe).seeds} else ["--seeds", *map(str, sorted(seeds))]
     return " ".join(["jioc grid", recipe, "--only", name_of(group.runs[0]), *said, *flags])

@@ -57,7 +57,7 @@ def interpreted(shape: Shape, side: int, cosine: bool = False, programs: int | N
     interpreter._patch_lang_tensor = patched
     from jioc.nets import fused
 
-    fused.FILLED = programs or fused.FILLED
+    fused.FILLED, fused.PARTED = programs or fused.FILLED, programs or fused.PARTED
     net = made(shape, "cpu", cosine)
     g = torch.Generator().manual_seed(1)
     twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=g)

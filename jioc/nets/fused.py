@@ -64,6 +64,7 @@ class Layer:
         assert self.taps % self.each == 0, "a program's taps divide the kernel's"
         blocks = -(-self.inside // block) * -(-self.outside // block)
         self.parts = PARTS.get(self.channels, max(1, PARTED * self.each // (self.taps * blocks)))
+        assert self.parts % 2 == 0 or not self.paired, "a program by pairs gives two parts"
 
     @property
     def paired(self) -> bool:

@@ -3,20 +3,21 @@
 python benchmarks/gains.py    prints the table of docs/reproduction.md from results/table6*
 """
 
-import argparse
 import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import printing
+from readings import PLACE
+
 from jioc import recipes
-from jioc.errors import Refused, answered
+from jioc.errors import Refused
 from jioc.report import paper, runs
 from jioc.report.tables import number, spread
 
 RESULTS = Path(__file__).parent / "results"
-PLACE = ("cifar100", "resnet32", 10, 1000, "icarl")  # table 6 among the paper's settings
 GRIDS = {  # what gave the runs of a folder
     "table6": "table6",
     "table6-controls": "table6-controls",
@@ -85,9 +86,7 @@ def repeated(group: runs.Group) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args(words)
-    return answered(lambda: print(table()))
+    return printing.main(__doc__, table, words)
 
 
 if __name__ == "__main__":

@@ -3,14 +3,15 @@
 python benchmarks/parity.py    prints the table of docs/performance.md from results/parity.csv
 """
 
-import argparse
 import csv
 import math
 import statistics
 import sys
 from pathlib import Path
 
-from jioc.errors import Refused, answered
+import printing
+
+from jioc.errors import Refused
 
 RESULTS = Path(__file__).parent / "results" / "parity.csv"
 ENGINES = {"fast": "one graph, bf16", "eager": "op by op, fp32"}
@@ -65,9 +66,7 @@ def _line(title: str, name: str, values: list[float], each: str, whole: str) -> 
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args(words)
-    return answered(lambda: print(table(read())))
+    return printing.main(__doc__, lambda: table(read()), words)
 
 
 if __name__ == "__main__":

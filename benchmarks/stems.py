@@ -3,12 +3,13 @@
 python benchmarks/stems.py    prints the table of docs/reproduction.md
 """
 
-import argparse
 import csv
 import sys
 from pathlib import Path
 
-from jioc.errors import Refused, answered
+import printing
+
+from jioc.errors import Refused
 from jioc.report import paper
 
 RESULTS = Path(__file__).parent / "results" / "stems.csv"
@@ -30,9 +31,7 @@ def table(path: Path = RESULTS) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args(words)
-    return answered(lambda: print(table()))
+    return printing.main(__doc__, table, words)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,9 @@ def script(name: str) -> ModuleType:
     source = importlib.util.spec_from_file_location(f"benchmark_{name}", ROOT / "benchmarks" / f"{name}.py")
     assert source is not None and source.loader is not None
     module = sys.modules[source.name] = importlib.util.module_from_spec(source)
-    source.loader.exec_module(module)
+    with pytest.MonkeyPatch.context() as beside:
+        beside.syspath_prepend(ROOT / "benchmarks")  # as where a script is run
+        source.loader.exec_module(module)
     return module
 
 

@@ -29,14 +29,15 @@ FILLED = 120  # programs that a convolution should have, about one for each mult
 TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
-PAIRED = (16,)  # channels in and out with which a convolution of stride 1 goes by pairs of pixels
-BETWEEN = {16: 256, 32: 128}  # pixels of a program between convolutions; otherwise 64
-WEIGHED = {16: (64, 2, 9, 16), 32: (64, 2, 3, 32), None: (64, 4, 3, 64)}
-"""By channels, or else: pixels, warps, taps and channels (in and out) of a program for the weights' gradients."""
+TURN = 1
+BETWEEN = {16: (256, 4), 32: (128, 4), None: (64, 4)}  # pixels and warps of a program between convolutions
+WEIGHED = {16: (64, 2, 9, 16, 16), 32: (64, 2, 3, 32, 32), None: (64, 4, 3, 64, 64)}
+"""By channels, or else: pixels, warps, taps and channels out and in of a program for the weights' gradients."""
 PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as give this many programs:
 PARTED = 120
+STEM_PARTS = 512
 ROUNDED = 1024  # weights that a program rounds
-ADDED = {16: (1024, 2), None: (128, 16)}  # by the number of parts at most: sums of a program, parts it adds at once
+ADDED = {16: (1024, 2), 128: (128, 16), None: (32, 64)}  # by parts at most: sums of a program, parts added at once
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
     kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
 ))  # fmt: skip
@@ -59,16 +60,13 @@ class Layer:
         self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
-        _, _, taps, block = WEIGHED.get(self.channels, WEIGHED[None])
+        _, _, taps, out, into = WEIGHED.get(self.channels, WEIGHED[None])
         self.each = min(self.taps, taps)  # taps of a program of `weigh`
         assert self.taps % self.each == 0, "a program's taps divide the kernel's"
-        blocks = -(-self.inside // block) * -(-self.outside // block)
+        blocks = -(-self.inside // into) * -(-self.outside // out)
         self.parts = PARTS.get(self.channels, max(1, PARTED * self.each // (self.taps * blocks)))
-        assert self.parts % 2 == 0 or not self.paired, "a program by pairs gives two parts"
-
-    @property
-    def paired(self) -> bool:
-        return self.inside == self.outside and self.inside in PAIRED and self.taps == 9 and self.stride == 1
+        if self.is_stem:
+            self.parts = STEM_PARTS
 
     def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
@@ -104,18 +102,16 @@ def _convolving(n: int, layer: Layer, back: bool = False) -> Work:
         filling = [t for t in fitting if quarters * BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
         pixels, channels, warps = (filling or fitting[-1:])[0]
         channels = min(channels, outside)
-    if layer.paired:
-        words = {"BM": pixels // 2, "BN": 2 * channels, "BK": 4 * inside, "num_warps": warps}
-        return _work(n * side**2 // 2, pixels // 2, 1, words)
-    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps}
+    turn = channels >= 64 and (TURN > 1 or TURN and pixels > channels)
+    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "TURN": turn, "num_warps": warps}
     work = _work(n * side**2, pixels, outside // channels, words)
     return Work((quarters * work.grid[0], work.grid[1]), work.words)
 
 
 def _between(layer: Layer, n: int) -> Work:
     """A kernel that changes a layer's output, pixel by pixel."""
-    pixels, channels = BETWEEN.get(layer.channels, 64), min(64, layer.outside)
-    words = {"BM": pixels, "BN": channels, "C": layer.outside, "num_warps": 4}
+    (pixels, warps), channels = BETWEEN.get(layer.channels, BETWEEN[None]), min(64, layer.outside)
+    words = {"BM": pixels, "BN": channels, "C": layer.outside, "num_warps": warps}
     return _work(layer.pixels(n), pixels, layer.outside // channels, words)
 
 
@@ -367,7 +363,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
-    pixels, warps, _, block = WEIGHED.get(k.channels, WEIGHED[None])
+    pixels, warps, _, out, into = WEIGHED.get(k.channels, WEIGHED[None])
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
     words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}
@@ -375,12 +371,9 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
         launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
-    if k.paired:
-        words |= {"BM": pixels // 2, **{name: sizes[name] for name in ("CI", "CO", "H")}}
-        launch(kernels.weigh_pairs, (k.parts // 2,), x, dy, parts, tiles, total // 2, **words)
-        return
     del sizes["K"]
-    out, into = min(block, k.outside), min(block, k.inside)
+    out, into = min(out, k.outside), min(into, k.inside)
+    words["TURN"] = out > into >= 64
     grid = (k.parts, k.taps // k.each, k.outside // out * (k.inside // into))
     launch(kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
 

@@ -19,11 +19,10 @@ the batch norm of a 1x1 convolution of it."""
 
 
 @triton.jit
-def _pixel(tile, BM: tl.constexpr, SIDE: tl.constexpr, PAIR: tl.constexpr = 1):
-    """Of a tile's pixels, or of pairs of pixels: their number, image, row and (first) column."""
+def _pixel(tile, BM: tl.constexpr, SIDE: tl.constexpr):
+    """Of a tile's pixels: their number, image, row and column."""
     m = tile * BM + tl.arange(0, BM)
-    WIDTH: tl.constexpr = SIDE // PAIR
-    return m, m // (SIDE * WIDTH), (m // WIDTH) % SIDE, (m % WIDTH) * PAIR
+    return m, m // (SIDE * SIDE), (m // SIDE) % SIDE, m % SIDE
 
 
 @triton.jit
@@ -57,9 +56,20 @@ def _add(sums, c, values, UNIT: tl.constexpr):
 
 
 @triton.jit
+def _empty(BM: tl.constexpr, BN: tl.constexpr, TURN: tl.constexpr):
+    return tl.zeros((BN, BM) if TURN else (BM, BN), tl.float32)
+
+
+@triton.jit
+def _plus(acc, a, b, TURN: tl.constexpr):
+    """acc + a b; TURN: of the transposed matrices, since tensor cores are fastest where the result has many columns."""
+    return tl.dot(tl.trans(b) if TURN else a, tl.trans(a) if TURN else b, acc, input_precision="ieee")
+
+
+@triton.jit
 def _convolved(
     x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
-    H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
+    H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr, TURN: tl.constexpr,
 ):  # fmt: skip
     """The convolution of x with weights (CO, TAPS, CI), at some pixels and channels: (BM, BN).
 
@@ -69,7 +79,7 @@ def _convolved(
     weights = w + ((ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :])
     centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
     seen = _seen(i * ST, j * ST, here, H, TAPS)
-    acc = tl.zeros((BM, BN), tl.float32)
+    acc = _empty(BM, BN, TURN)
     for step in range(TAPS * (CI // BK)):
         tap, first = step % TAPS, (step // TAPS) * BK
         down, right = (tap // 3 - 1, tap % 3 - 1) if TAPS == 9 else (0, 0)
@@ -78,53 +88,14 @@ def _convolved(
             k = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
         else:
             k = tl.trans(tl.load(weights + (tap * CI + first)))
-        acc = tl.dot(a, k, acc, input_precision="ieee")
-    return acc
-
-
-@triton.jit
-def _paired(
-    x, w, n, i, j, here, col, BM: tl.constexpr, BN: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    BACK: tl.constexpr,
-):  # fmt: skip
-    """The same for nine taps and stride 1, at pairs of pixels (i, j), (i, j + 1): (BM, 2 CO).
-
-    In each row the two see four pixels, which are neighbours in memory. So a map is read four and a half times instead
-    of nine, half of that again within one request, for products with blocks of which a quarter is zero.
-    """
-    k = tl.arange(0, 4 * CI)
-    co, tap = col % CO, (k // CI)[None, :] - (col // CO)[:, None]
-    used = (tap >= 0) & (tap < 3)
-    if BACK:
-        weights = w + ((k % CI) * (9 * CO))[None, :] + (2 - tap) * CO + co[:, None]
-    else:
-        weights = w + (co * (9 * CI))[:, None] + tap * CI + (k % CI)[None, :]
-    left, seen = _around(n, i, j, here, k, CI, H)
-    acc = tl.zeros((BM, BN), tl.float32)
-    for row in range(3):
-        a = tl.load(x + (left + (row - 1) * (H * CI)), seen & _row_seen(i, row, H)[:, None], 0.0)
-        b = tl.load(weights + ((2 - row) * (3 * CO) if BACK else row * (3 * CI)), used, 0.0)
-        acc = tl.dot(a, tl.trans(b), acc, input_precision="ieee")
-    return acc
-
-
-@triton.jit
-def _around(n, i, j, here, k, C: tl.constexpr, H: tl.constexpr):
-    """Where the four pixels from (i, j - 1) on lie, and which of them are on the map: (BM, 4 C)."""
-    column = (j - 1)[:, None] + (k // C)[None, :]
-    return (((n * H + i) * H + j - 1) * C)[:, None] + k[None, :], here[:, None] & (column >= 0) & (column < H)
-
-
-@triton.jit
-def _row_seen(i, row, H: tl.constexpr):
-    """Whether the first, middle or last row of taps is on the map."""
-    return (i + row > 0) & (i + row <= H)
+        acc = _plus(acc, a, k, TURN)
+    return tl.trans(acc) if TURN else acc
 
 
 @triton.jit
 def _spread(
     dy, w, n, i, j, odd, right_odd, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr, TURN: tl.constexpr,
 ):  # fmt: skip
     """The gradient of what a 3x3 convolution of stride 2 read, at pixels (2 i + odd, 2 j + right_odd) of it: (BM, BN).
 
@@ -134,7 +105,7 @@ def _spread(
     ci = tl.arange(0, BK)
     weights = w + (ci * (9 * CO))[:, None] + co[None, :]
     corner = (((n * H + i) * H + j) * CI)[:, None] + ci[None, :]
-    acc = tl.zeros((BM, BN), tl.float32)
+    acc = _empty(BM, BN, TURN)
     twice = odd + right_odd
     for step in range((CI // BK) << twice):
         below, beside = (step >> right_odd) & odd, step & right_odd
@@ -143,8 +114,8 @@ def _spread(
         a = tl.load(dy + (corner + ((below * H + beside) * CI + first)), inside[:, None], 0.0)
         tap = 3 * (1 + odd - 2 * below) + 1 + right_odd - 2 * beside
         k = tl.load(weights + (first * (9 * CO) + tap * CO))
-        acc = tl.dot(a, k, acc, input_precision="ieee")
-    return acc
+        acc = _plus(acc, a, k, TURN)
+    return tl.trans(acc) if TURN else acc
 
 
 @triton.jit
@@ -202,23 +173,19 @@ def round_all(table, rounded, BLOCK: tl.constexpr, TYPE: tl.constexpr):
 def conv(
     x, w, y, sums, sn, sc, sh, sw, total, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
     CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr,
-    WHOLE: tl.constexpr,
+    TURN: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """y and its sums. K > 0: x are images, of the strides given. BK = 4 CI: by pairs of pixels."""
-    PAIR: tl.constexpr = 2 if BK > CI else 1
+    """y and its sums. K > 0: x are images, of the strides given."""
     TYPE: tl.constexpr = y.dtype.element_ty
-    col = tl.program_id(1) * BN + tl.arange(0, BN)
-    co = col % CO
-    m, n, i, j = _pixel(tl.program_id(0), BM, HO, PAIR)
+    co = tl.program_id(1) * BN + tl.arange(0, BN)
+    m, n, i, j = _pixel(tl.program_id(0), BM, HO)
     here = _here(m, total, WHOLE)
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
-    elif PAIR == 2:
-        acc = _paired(x, w, n, i, j, here, col, BM, BN, CI, CO, H, False)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False, TURN)
     acc = acc.to(TYPE)
-    tl.store(y + (m * (PAIR * CO))[:, None] + col[None, :], acc, here[:, None])
+    tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
     seen = acc.to(tl.float32)
     _add(sums, co, seen, Y_UNIT)
     _add(sums + CO, co, seen * seen, Y_UNIT)
@@ -263,21 +230,18 @@ def join(
 def frozen(
     x, w, out, gamma, beta, running_mean, running_var, short, sn, sc, sh, sw, total, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr,
-    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
+    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, TURN: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
     """relu(BN(conv(x)) + shortcut) with the running statistics: a layer of a network that does not learn."""
-    PAIR: tl.constexpr = 2 if BK > CI else 1
     TYPE: tl.constexpr = out.dtype.element_ty
-    col = tl.program_id(1) * BN + tl.arange(0, BN)
-    co = col % CO
-    m, n, i, j = _pixel(tl.program_id(0), BM, HO, PAIR)
-    here, at = _here(m, total, WHOLE), (m * (PAIR * CO))[:, None] + col[None, :]
+    co = tl.program_id(1) * BN + tl.arange(0, BN)
+    m, n, i, j = _pixel(tl.program_id(0), BM, HO)
+    here, at = _here(m, total, WHOLE), (m * CO)[:, None] + co[None, :]
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
-    elif PAIR == 2:
-        acc = _paired(x, w, n, i, j, here, col, BM, BN, CI, CO, H, False)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False, TURN)
     s = tl.load(gamma + co) * tl.rsqrt(tl.load(running_var + co) + 1e-5)
     z = acc * s[None, :] + (tl.load(beta + co) - s * tl.load(running_mean + co))[None, :]
     if KIND != NONE:
@@ -352,8 +316,8 @@ def through(
 @triton.jit
 def back(
     dy, w, y, out, g, more, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, KIND: tl.constexpr,
-    MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+    BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, TURN: tl.constexpr,
+    KIND: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
@@ -362,28 +326,23 @@ def back(
     down; PROJECTED: dL/dy of the shortcut's own layer, whose weights are `short_w`. PROJECTS: the layer below ends a
     block with such a shortcut, whose y is `x_y`.
     """
-    PAIR: tl.constexpr = 2 if BK > CI else 1
-    tile, col = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
-    co = col % CO
+    tile, co = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
     if UP == 1:
-        m, n, i, j = _pixel(tile, BM, H, PAIR)
-        here, at = _here(m, total, WHOLE), (m * (PAIR * CO))[:, None] + col[None, :]
-        if PAIR == 2:
-            acc = _paired(dy, w, n, i, j, here, col, BM, BN, CI, CO, H, True)
-        else:
-            acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True)
+        m, n, i, j = _pixel(tile, BM, H)
+        here, at = _here(m, total, WHOLE), (m * CO)[:, None] + co[None, :]
+        acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True, TURN)
         if KIND == SAME:
             acc += tl.load(short + at, here[:, None], 0.0).to(tl.float32)
     else:
         odd, right_odd = (tile // 2) % 2, tile % 2
         m, n, i, j = _pixel(tile // 4, BM, H // 2)
         here, at = _here(m, total, WHOLE), (((n * H + 2 * i + odd) * H + 2 * j + right_odd) * CO)[:, None] + co[None, :]
-        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2)
+        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2, TURN)
         if odd + right_odd == 0:
             if KIND == STRIDED:
                 acc += tl.load(short + (m * CI)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
             if KIND == PROJECTED:
-                acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True)
+                acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True, TURN)
     _close(acc, at, co, here, y, out, g, more, sums, x_y, x_sums, count, CO, MORE, PROJECTS, True)
 
 
@@ -391,13 +350,13 @@ def back(
 def weigh(
     x, dy, parts, tiles, total, BM: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr, CI: tl.constexpr,
     CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, EACH: tl.constexpr,
-    WHOLE: tl.constexpr,
+    TURN: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """A part of the weights' gradient: EACH of the taps, over every so many tiles of pixels: (BO, EACH, BI)."""
     part, group, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     co = (block // (CI // BI)) * BO + tl.arange(0, BO)
     ci = (block % (CI // BI)) * BI + tl.arange(0, BI)
-    accs = (tl.zeros((BO, BI), tl.float32),) * EACH
+    accs = (_empty(BO, BI, TURN),) * EACH
     for tile in range(part, tiles, tl.num_programs(0)):
         m, n, i, j = _pixel(tile, BM, HO)
         here = _here(m, total, WHOLE)
@@ -409,35 +368,11 @@ def weigh(
             tap = group * EACH + k
             at = centre + (((tap // 3 - 1) * H + tap % 3 - 1) * CI if TAPS == 9 else 0)
             a = tl.load(x + at, ((seen >> tap) & 1 == 1)[:, None], 0.0)
-            added = added + (tl.dot(d, a, accs[k], input_precision="ieee"),)
+            added = added + (_plus(accs[k], d, a, TURN),)
         accs = added
     to = parts + part * (TAPS * CI * CO) + (co * (TAPS * CI))[:, None] + ci[None, :]
     for k in tl.static_range(EACH):
-        tl.store(to + (group * EACH + k) * CI, accs[k])
-
-
-@triton.jit
-def weigh_pairs(
-    x, dy, parts, tiles, total, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    WHOLE: tl.constexpr,
-):  # fmt: skip
-    """Two parts of it, whole, by pairs of pixels: what the first and what the second of each pair adds."""
-    part, k, col = tl.program_id(0), tl.arange(0, 4 * CI), tl.arange(0, 2 * CO)
-    accs = (tl.zeros((2 * CO, 4 * CI), tl.float32),) * 3
-    for tile in range(part, tiles, tl.num_programs(0)):
-        m, n, i, j = _pixel(tile, BM, H, 2)
-        here = _here(m, total, WHOLE)
-        d = tl.trans(tl.load(dy + (m * (2 * CO))[:, None] + col[None, :], here[:, None], 0.0))
-        left, seen = _around(n, i, j, here, k, CI, H)
-        added = ()
-        for row in tl.static_range(3):
-            a = tl.load(x + (left + (row - 1) * (H * CI)), seen & _row_seen(i, row, H)[:, None], 0.0)
-            added = added + (tl.dot(d, a, accs[row], input_precision="ieee"),)
-        accs = added
-    second, tap = col // CO, (k // CI)[None, :] - (col // CO)[:, None]
-    first = parts + ((2 * part + second) * (9 * CI * CO) + (col % CO) * (9 * CI))[:, None] + (k % CI)[None, :]
-    for row in tl.static_range(3):
-        tl.store(first + (3 * row + tap) * CI, accs[row], (tap >= 0) & (tap < 3))
+        tl.store(to + (group * EACH + k) * CI, tl.trans(accs[k]) if TURN else accs[k])
 
 
 @triton.jit

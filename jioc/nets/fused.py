@@ -25,19 +25,18 @@ from .resnet import BatchNorm, Block, ResNet
 
 BATCH = 128  # for which tiles are chosen; any other size works
 MOST = 2**20  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
-FILLED = 120  # programs that a convolution should have, about one for each multiprocessor
+FILLED = 60  # programs that a convolution should have, for half of the multiprocessors: runs beside it fill the rest
 TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
 """For 64 channels or more: pixels and channels of a program, and its warps; the first that fills the card is taken."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
-TURN = 1
-BETWEEN = {16: (256, 4), 32: (128, 4), None: (64, 4)}  # pixels and warps of a program between convolutions
-WEIGHED = {16: (64, 2, 9, 16, 16), 32: (64, 2, 3, 32, 32), None: (64, 4, 3, 64, 64)}
-"""By channels, or else: pixels, warps, taps and channels out and in of a program for the weights' gradients."""
+BETWEEN = {16: 512, 32: 256}  # pixels of a program between convolutions; otherwise 128
+WEIGHED = {16: (128, 2, 3), 32: (128, 2, 3), None: (64, 4, 3)}
+"""By channels, or else: pixels, warps and taps of a program for the weights' gradients."""
 PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as give this many programs:
 PARTED = 120
-STEM_PARTS = 512
+STEM_PARTS = 256  # of the first layer's
 ROUNDED = 1024  # weights that a program rounds
-ADDED = {16: (1024, 2), 128: (128, 16), None: (32, 64)}  # by parts at most: sums of a program, parts added at once
+ADDED = {16: (1024, 2), None: (128, 16)}  # by the number of parts at most: sums of a program, parts it adds at once
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
     kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
 ))  # fmt: skip
@@ -60,13 +59,11 @@ class Layer:
         self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
-        _, _, taps, out, into = WEIGHED.get(self.channels, WEIGHED[None])
-        self.each = min(self.taps, taps)  # taps of a program of `weigh`
+        self.each = min(self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2])  # taps of a program of `weigh`
         assert self.taps % self.each == 0, "a program's taps divide the kernel's"
-        blocks = -(-self.inside // into) * -(-self.outside // out)
-        self.parts = PARTS.get(self.channels, max(1, PARTED * self.each // (self.taps * blocks)))
-        if self.is_stem:
-            self.parts = STEM_PARTS
+        blocks = -(-self.inside // 64) * -(-self.outside // 64)
+        filling = max(1, PARTED * self.each // (self.taps * blocks))
+        self.parts = STEM_PARTS if self.is_stem else PARTS.get(self.channels, filling)
 
     def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
@@ -102,16 +99,15 @@ def _convolving(n: int, layer: Layer, back: bool = False) -> Work:
         filling = [t for t in fitting if quarters * BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
         pixels, channels, warps = (filling or fitting[-1:])[0]
         channels = min(channels, outside)
-    turn = channels >= 64 and (TURN > 1 or TURN and pixels > channels)
-    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "TURN": turn, "num_warps": warps}
+    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps}
     work = _work(n * side**2, pixels, outside // channels, words)
     return Work((quarters * work.grid[0], work.grid[1]), work.words)
 
 
 def _between(layer: Layer, n: int) -> Work:
     """A kernel that changes a layer's output, pixel by pixel."""
-    (pixels, warps), channels = BETWEEN.get(layer.channels, BETWEEN[None]), min(64, layer.outside)
-    words = {"BM": pixels, "BN": channels, "C": layer.outside, "num_warps": warps}
+    pixels, channels = BETWEEN.get(layer.channels, 128), min(64, layer.outside)
+    words = {"BM": pixels, "BN": channels, "C": layer.outside, "num_warps": 4}
     return _work(layer.pixels(n), pixels, layer.outside // channels, words)
 
 
@@ -363,17 +359,17 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
 
 
 def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
-    pixels, warps, _, out, into = WEIGHED.get(k.channels, WEIGHED[None])
+    pixels, warps, _ = WEIGHED.get(k.channels, WEIGHED[None])
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
     words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}
     if k.is_stem:
+        words["num_stages"] = 1  # scattered copies to shared memory in advance would all meet in one bank
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
         launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
     del sizes["K"]
-    out, into = min(out, k.outside), min(into, k.inside)
-    words["TURN"] = out > into >= 64
+    out, into = min(64, k.outside), min(64, k.inside)
     grid = (k.parts, k.taps // k.each, k.outside // out * (k.inside // into))
     launch(kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
 

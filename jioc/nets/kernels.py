@@ -56,20 +56,16 @@ def _add(sums, c, values, UNIT: tl.constexpr):
 
 
 @triton.jit
-def _empty(BM: tl.constexpr, BN: tl.constexpr, TURN: tl.constexpr):
-    return tl.zeros((BN, BM) if TURN else (BM, BN), tl.float32)
-
-
-@triton.jit
 def _plus(acc, a, b, TURN: tl.constexpr):
-    """acc + a b; TURN: of the transposed matrices, since tensor cores are fastest where the result has many columns."""
+    """acc + a b. TURN: all three transposed, pixels across: more columns at once in a Hopper's tensor cores, and a
+    thread has the sums over its pixels to itself."""
     return tl.dot(tl.trans(b) if TURN else a, tl.trans(a) if TURN else b, acc, input_precision="ieee")
 
 
 @triton.jit
 def _convolved(
     x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
-    H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr, TURN: tl.constexpr,
+    H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
 ):  # fmt: skip
     """The convolution of x with weights (CO, TAPS, CI), at some pixels and channels: (BM, BN).
 
@@ -79,7 +75,8 @@ def _convolved(
     weights = w + ((ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :])
     centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
     seen = _seen(i * ST, j * ST, here, H, TAPS)
-    acc = _empty(BM, BN, TURN)
+    TURN: tl.constexpr = BN >= 64
+    acc = tl.zeros((BN, BM) if TURN else (BM, BN), tl.float32)
     for step in range(TAPS * (CI // BK)):
         tap, first = step % TAPS, (step // TAPS) * BK
         down, right = (tap // 3 - 1, tap % 3 - 1) if TAPS == 9 else (0, 0)
@@ -95,7 +92,7 @@ def _convolved(
 @triton.jit
 def _spread(
     dy, w, n, i, j, odd, right_odd, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr, TURN: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr,
 ):  # fmt: skip
     """The gradient of what a 3x3 convolution of stride 2 read, at pixels (2 i + odd, 2 j + right_odd) of it: (BM, BN).
 
@@ -105,7 +102,8 @@ def _spread(
     ci = tl.arange(0, BK)
     weights = w + (ci * (9 * CO))[:, None] + co[None, :]
     corner = (((n * H + i) * H + j) * CI)[:, None] + ci[None, :]
-    acc = _empty(BM, BN, TURN)
+    TURN: tl.constexpr = BN >= 64
+    acc = tl.zeros((BN, BM) if TURN else (BM, BN), tl.float32)
     twice = odd + right_odd
     for step in range((CI // BK) << twice):
         below, beside = (step >> right_odd) & odd, step & right_odd
@@ -173,7 +171,7 @@ def round_all(table, rounded, BLOCK: tl.constexpr, TYPE: tl.constexpr):
 def conv(
     x, w, y, sums, sn, sc, sh, sw, total, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
     CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr,
-    TURN: tl.constexpr, WHOLE: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
     """y and its sums. K > 0: x are images, of the strides given."""
     TYPE: tl.constexpr = y.dtype.element_ty
@@ -183,7 +181,7 @@ def conv(
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False, TURN)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
     acc = acc.to(TYPE)
     tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
     seen = acc.to(tl.float32)
@@ -230,8 +228,7 @@ def join(
 def frozen(
     x, w, out, gamma, beta, running_mean, running_var, short, sn, sc, sh, sw, total, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr,
-    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, TURN: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr,
-    WHOLE: tl.constexpr,
+    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """relu(BN(conv(x)) + shortcut) with the running statistics: a layer of a network that does not learn."""
     TYPE: tl.constexpr = out.dtype.element_ty
@@ -241,7 +238,7 @@ def frozen(
     if K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False, TURN)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
     s = tl.load(gamma + co) * tl.rsqrt(tl.load(running_var + co) + 1e-5)
     z = acc * s[None, :] + (tl.load(beta + co) - s * tl.load(running_mean + co))[None, :]
     if KIND != NONE:
@@ -316,8 +313,8 @@ def through(
 @triton.jit
 def back(
     dy, w, y, out, g, more, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, TURN: tl.constexpr,
-    KIND: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+    BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, KIND: tl.constexpr,
+    MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
@@ -330,19 +327,19 @@ def back(
     if UP == 1:
         m, n, i, j = _pixel(tile, BM, H)
         here, at = _here(m, total, WHOLE), (m * CO)[:, None] + co[None, :]
-        acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True, TURN)
+        acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True)
         if KIND == SAME:
             acc += tl.load(short + at, here[:, None], 0.0).to(tl.float32)
     else:
         odd, right_odd = (tile // 2) % 2, tile % 2
         m, n, i, j = _pixel(tile // 4, BM, H // 2)
         here, at = _here(m, total, WHOLE), (((n * H + 2 * i + odd) * H + 2 * j + right_odd) * CO)[:, None] + co[None, :]
-        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2, TURN)
+        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2)
         if odd + right_odd == 0:
             if KIND == STRIDED:
                 acc += tl.load(short + (m * CI)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
             if KIND == PROJECTED:
-                acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True, TURN)
+                acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True)
     _close(acc, at, co, here, y, out, g, more, sums, x_y, x_sums, count, CO, MORE, PROJECTS, True)
 
 
@@ -350,13 +347,13 @@ def back(
 def weigh(
     x, dy, parts, tiles, total, BM: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr, CI: tl.constexpr,
     CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, EACH: tl.constexpr,
-    TURN: tl.constexpr, WHOLE: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
     """A part of the weights' gradient: EACH of the taps, over every so many tiles of pixels: (BO, EACH, BI)."""
     part, group, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     co = (block // (CI // BI)) * BO + tl.arange(0, BO)
     ci = (block % (CI // BI)) * BI + tl.arange(0, BI)
-    accs = (_empty(BO, BI, TURN),) * EACH
+    accs = (tl.zeros((BO, BI), tl.float32),) * EACH
     for tile in range(part, tiles, tl.num_programs(0)):
         m, n, i, j = _pixel(tile, BM, HO)
         here = _here(m, total, WHOLE)
@@ -368,11 +365,11 @@ def weigh(
             tap = group * EACH + k
             at = centre + (((tap // 3 - 1) * H + tap % 3 - 1) * CI if TAPS == 9 else 0)
             a = tl.load(x + at, ((seen >> tap) & 1 == 1)[:, None], 0.0)
-            added = added + (_plus(accs[k], d, a, TURN),)
+            added = added + (tl.dot(d, a, accs[k], input_precision="ieee"),)
         accs = added
     to = parts + part * (TAPS * CI * CO) + (co * (TAPS * CI))[:, None] + ci[None, :]
     for k in tl.static_range(EACH):
-        tl.store(to + (group * EACH + k) * CI, tl.trans(accs[k]) if TURN else accs[k])
+        tl.store(to + (group * EACH + k) * CI, accs[k])
 
 
 @triton.jit

@@ -44,8 +44,13 @@ NARROW = Shape((16, 32, 64), 1, "A", "cifar", "")
 WIDE = Shape((64, 128), 1, "B", "cifar", "")  # channels in blocks, a shortcut with weights
 
 
-def interpreted(shape: Shape, side: int, cosine: bool = False, programs: int | None = None) -> None:
-    """In float32 against float64: outputs, every gradient, running statistics, and the frozen network."""
+def interpreted(
+    shape: Shape, side: int, cosine: bool = False, programs: int | None = None, scale: float = 1, known: bool = True
+) -> None:
+    """In float32 against float64: outputs, every gradient, running statistics, and the frozen network.
+
+    Weights are `scale` times as large as usual, and the running statistics follow where they are `known`.
+    """
     import triton.runtime.interpreter as interpreter
 
     patch = interpreter._patch_lang_tensor
@@ -59,6 +64,11 @@ def interpreted(shape: Shape, side: int, cosine: bool = False, programs: int | N
 
     fused.FILLED, fused.PARTED = programs or fused.FILLED, programs or fused.PARTED
     net = made(shape, "cpu", cosine)
+    for module in net.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            module.weight.data *= scale
+        elif isinstance(module, BatchNorm) and known:
+            module.running_var *= scale**2
     g = torch.Generator().manual_seed(1)
     twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=g)
     assert fused.fits(net, x)
@@ -84,6 +94,10 @@ def interpreted(shape: Shape, side: int, cosine: bool = False, programs: int | N
     twin.eval()
     with torch.no_grad():
         compare()
+        net.stages[0][0].conv1.weight[0, 0, 0, 0] = torch.nan
+        for training in (True, False):
+            features, _ = fused.run(net.train(training), x, dtype=torch.float32)
+            assert features.isnan().any(), "it shows that a weight is lost"
 
 
 @pytest.mark.extras
@@ -94,6 +108,9 @@ def interpreted(shape: Shape, side: int, cosine: bool = False, programs: int | N
         "NARROW, 16, cosine=True",
         "WIDE, 16",
         "WIDE, 10, programs=1",  # tiles that are not whole, gradients in one part
+        "NARROW, 8, scale=1e5",  # more than 64 bits hold in one unit
+        "NARROW, 8, scale=1e-3",
+        "NARROW, 8, scale=100, known=False",  # within one step
     ],
 )
 def test_the_kernels_compute_the_network(case: str) -> None:

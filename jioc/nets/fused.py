@@ -9,6 +9,7 @@ or whole numbers, so that a step gives the same bits each time.
 `run` computes what `ResNet.forward` does, to rounding; `fits` says of which networks. The kernels: `kernels.py`.
 """
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -265,16 +266,14 @@ class Way:
 
 def _forth(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> tuple[Any, ...]:
     """The way, the features and the maps."""
-    n, every = len(x), torch.zeros(4 * sum(k.outside for k in found), dtype=torch.int64, device=x.device)
-    sums = dict(zip(found, every.split([4 * k.outside for k in found]), strict=True))
-    way = Way(x, found, kept, _rounded(net, found, dtype), sums)
+    n, way = len(x), Way(x, found, kept, _rounded(net, found, dtype), _sums(net, found))
     here = short = x
     for k in found:
         way.read[k] = short if k.taps == 1 else here
         way.ys[k] = y = k.made(n, x, dtype)
         work = _convolving(n, k)
         launch(
-            kernels.conv, work.grid, way.read[k], way.weights[k], y, sums[k], *x.stride(), **work.words, **k.sizes()
+            kernels.conv, work.grid, way.read[k], way.weights[k], y, way.sums[k], *x.stride(), **work.words, **k.sizes()
         )  # fmt: skip
         if k.taps == 1:
             continue  # its batch norm is part of the block's end
@@ -282,8 +281,8 @@ def _forth(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype:
         way.outs[k] = out = k.made(n, x, dtype)
         launch(
             kernels.join, work.grid,
-            y, sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
-            way.ys[other] if k.projection else short, sums[other], other.bn.weight, other.bn.bias,
+            y, way.sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
+            way.ys[other] if k.projection else short, way.sums[other], other.bn.weight, other.bn.bias,
             other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
             **work.words, H=k.side_out, KIND=k.short, RELU=k.relu,
         )  # fmt: skip
@@ -374,35 +373,59 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     launch(kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
 
 
-# --- weights of all layers at once --------------------------------------------------------------------
+# --- all layers at once ---------------------------------------------------------------------------------
 
-_round_tables: WeakKeyDictionary[ResNet, tuple[list[int], Tensor]] = WeakKeyDictionary()
+Tables = WeakKeyDictionary[ResNet, tuple[list[int], Tensor]]
+"""By network: the addresses that a table was made of, and the table."""
+_round_tables: Tables = WeakKeyDictionary()
+_begin_tables: Tables = WeakKeyDictionary()
 _kept_sums: dict[Any, list[tuple[Tensor, tuple[int, int]]]] = {}
 
 
 def _rounded(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer, Tensor]:
     """The weights of each layer in `dtype`; the first layer's as they are, since it reads images."""
     stem, *rest = found
-    if stem.conv.weight.dtype == dtype:  # a teacher's
+    weight = stem.conv.weight
+    if weight.dtype == dtype:  # a teacher's
         return {k: k.conv.weight for k in found}
-    table, weight = _round_table(net, rest), stem.conv.weight
+
+    def rows() -> Iterator[list[int]]:
+        to = 0
+        for k in rest:
+            address, size = k.conv.weight.data_ptr(), k.conv.weight.element_size()
+            for e in range(0, k.weights, ROUNDED):
+                yield [address + e * size, to + e, min(ROUNDED, k.weights - e)]
+            to += k.weights
+
+    table = _table(_round_tables, net, [k.conv.weight for k in rest], rows)
     every = torch.empty(sum(k.weights for k in rest), dtype=dtype, device=weight.device)
     kind = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16}[weight.dtype]
     launch(kernels.round_all, (len(table),), table, every, BLOCK=ROUNDED, TYPE=kind)
     return {stem: weight, **dict(zip(rest, every.split([k.weights for k in rest]), strict=True))}
 
 
-def _round_table(net: ResNet, rest: list[Layer]) -> Tensor:
-    addresses = [k.conv.weight.data_ptr() for k in rest]
-    kept = _round_tables.get(net)
+def _sums(net: ResNet, found: list[Layer]) -> dict[Layer, Tensor]:
+    """Where each layer's sums go: five rows of its channels, as the kernels have them."""
+
+    def rows() -> Iterator[list[int]]:
+        first = 0
+        for k in found:
+            yield [k.bn.running_mean.data_ptr(), k.bn.running_var.data_ptr(), first, k.outside]
+            first += 5 * k.outside
+
+    table = _table(_begin_tables, net, [t for k in found for t in (k.bn.running_mean, k.bn.running_var)], rows)
+    every = torch.empty(5 * sum(k.outside for k in found), dtype=torch.int64, device=table.device)
+    most = max(k.outside for k in found)
+    launch(kernels.begin, (len(table),), table, every, BLOCK=_power_of_two(most))
+    return dict(zip(found, every.split([5 * k.outside for k in found]), strict=True))
+
+
+def _table(tables: Tables, net: ResNet, of: list[Tensor], rows: Callable[[], Iterator[list[int]]]) -> Tensor:
+    """Kept for as long as the network's tensors stay where they are: a step that is captured can't make one."""
+    addresses = [t.data_ptr() for t in of]
+    kept = tables.get(net)
     if kept is None or kept[0] != addresses:
-        rows, to = [], 0
-        for k, address in zip(rest, addresses, strict=True):
-            size = k.conv.weight.element_size()
-            rows += [[address + e * size, to + e, min(ROUNDED, k.weights - e)] for e in range(0, k.weights, ROUNDED)]
-            to += k.weights
-        kept = addresses, torch.tensor(rows).to(rest[0].conv.weight.device)
-        _round_tables[net] = kept
+        kept = tables[net] = addresses, torch.tensor([*rows()]).to(of[0].device)
     return kept[1]
 
 

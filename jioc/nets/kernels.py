@@ -5,13 +5,15 @@ out; H: side of the map that is read; HO: of the one that is written; ST: stride
 the pixels written, which WHOLE tiles divide. Sums over a batch are whole numbers in 64 bits (fixed point), whose order
 does not matter. A layer's `sums` hold, a row of its channels each:
 
-    0  sum of y     1  sum of y²     2  sum of g     3  sum of g times the normalised y         g = dL/dz
+    0  sum of s y   1  sum of (s y)²   2  sum of g   3  sum of g times the normalised y         g = dL/dz
+    4  the bits of s, a power of two by which s y is about 1 where the running statistics are those of the batch
 """
 
 import triton
 import triton.language as tl
 
-Y_UNIT = tl.constexpr(2.0**28)  # of sums over y and y²: room for a root mean square of 500 over 2^17 pixels
+Y_UNIT = tl.constexpr(2.0**28)  # of sums over s y and its square: room for a root mean square of 500 over 2^17 pixels
+LEAST = tl.constexpr(2.0**-14)  # a mean of y² below which s stays; a batch norm takes it for nearly nothing
 G_UNIT = tl.constexpr(2.0**44)  # of sums over gradients
 NONE, SAME, STRIDED, PROJECTED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 """What a block adds to its second layer: nothing; its input; every second row and column of it and zero channels; or
@@ -32,12 +34,37 @@ def _here(m, total, WHOLE: tl.constexpr):
 
 
 @triton.jit
+def begin(table, sums, BLOCK: tl.constexpr):
+    """No sums yet, and the scale s, of one layer.
+
+    `table`: a row for each program: the addresses of the running mean and variance, where the sums begin, and how many
+    channels there are.
+    """
+    row, c = table + tl.program_id(0) * 4, tl.arange(0, BLOCK)
+    kind = tl.pointer_type(tl.float32)
+    means, variances = tl.load(row).to(kind), tl.load(row + 1).to(kind)
+    first, channels = tl.load(row + 2), tl.load(row + 3)
+    here, to = c < channels, sums + first + c
+    mean = tl.load(means + c, here, 0.0)
+    square = tl.maximum(tl.load(variances + c, here, 0.0) + mean * mean, LEAST)
+    up = ((square.to(tl.int32, bitcast=True) >> 23) - 125) >> 1  # square < 4^up
+    for k in tl.static_range(4):
+        tl.store(to + k * channels, tl.zeros((BLOCK,), tl.int64), here)
+    tl.store(to + 4 * channels, ((127 - up) << 23).to(tl.int64), here)
+
+
+@triton.jit
+def _scale(sums, c, C: tl.constexpr):
+    return tl.load(sums + 4 * C + c).to(tl.int32).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def _moments(sums, c, count, C: tl.constexpr):
     """Mean and variance of y, and one over its deviation."""
     mean, square = tl.load(sums + c).to(tl.float32), tl.load(sums + C + c).to(tl.float32)
-    unit = 1.0 / (Y_UNIT * count)
-    mean = mean * unit
-    var = tl.maximum(square * unit - mean * mean, 0.0)
+    down, each = 1.0 / _scale(sums, c, C), 1.0 / (Y_UNIT * count)
+    mean = mean * each * down
+    var = tl.maximum(square * each * down * down - mean * mean, 0.0)
     return mean, var, tl.rsqrt(var + 1e-5)
 
 
@@ -52,7 +79,9 @@ def _gradients(sums, c, C: tl.constexpr):
 
 @triton.jit
 def _add(sums, c, values, UNIT: tl.constexpr):
-    tl.atomic_add(sums + c, (tl.sum(values, 0) * UNIT).to(tl.int64), sem="relaxed")
+    """A program's part, at most its share of what 63 bits hold: a sum that is too large must not wrap around."""
+    most = 9.2e18 / tl.num_programs(0)
+    tl.atomic_add(sums + c, tl.clamp(tl.sum(values, 0) * UNIT, -most, most).to(tl.int64), sem="relaxed")
 
 
 @triton.jit
@@ -184,7 +213,7 @@ def conv(
         acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
     acc = acc.to(TYPE)
     tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
-    seen = acc.to(tl.float32)
+    seen = acc.to(tl.float32) * _scale(sums, co, CO)[None, :]
     _add(sums, co, seen, Y_UNIT)
     _add(sums + CO, co, seen * seen, Y_UNIT)
 
@@ -220,7 +249,7 @@ def join(
     elif KIND != NONE:
         z += _short(x, at, n, i, j, here, c, C, H, KIND)
     if RELU:
-        z = tl.maximum(z, 0.0)
+        z = tl.maximum(z, 0.0, propagate_nan=tl.PropagateNan.ALL)
     tl.store(out + at, z.to(out.dtype.element_ty), here[:, None])
 
 
@@ -244,7 +273,7 @@ def frozen(
     if KIND != NONE:
         z += _short(short, at, n, i, j, here, co, CO, HO, KIND)
     if RELU:
-        z = tl.maximum(z, 0.0)
+        z = tl.maximum(z, 0.0, propagate_nan=tl.PropagateNan.ALL)
     tl.store(out + at, z.to(TYPE), here[:, None])
 
 

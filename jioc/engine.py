@@ -151,7 +151,7 @@ class Engine:
             batch = Batch(x, y, y < task.n_old)
             beside = Beside(self.device)
             with world.averaging(net, part is parts[-1]):
-                with self._arithmetic():
+                with self.arithmetic():
                     with beside, torch.no_grad():
                         taught = method.teacher_output(x)
                     out = net(x)
@@ -174,7 +174,8 @@ class Engine:
 
     # --- the machine ---
 
-    def _arithmetic(self) -> Any:
+    def arithmetic(self) -> Any:
+        """What a step's forward passes run in."""
         if self.how.precision == "bf16":
             return torch.autocast(self.device.type, torch.bfloat16)
         return nullcontext()

@@ -11,7 +11,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -214,11 +214,11 @@ class Run:
         return task, TaskData(classes, self.config.batch_size, self.features, self.generators["order"])
 
     @torch.no_grad()
-    def features(self, net: Net, index: Tensor) -> Tensor:
-        """Unit-norm features of training images under the test transform, fp32: (n, d)."""
+    def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
+        """Unit-norm features (n, d) of training images under the test transform. In fp32, or in a step's arithmetic."""
         net.eval()
         parts = index.to(self.device).split(EVALUATED_AT_ONCE)
-        with judging():
+        with judging(), self.engine.arithmetic() if as_trained else nullcontext():
             found = self.world.each(lambda part: net(self.train.plain(part)).features.float(), parts)
         return F.normalize(torch.cat(found), dim=1)
 

@@ -155,7 +155,7 @@ class TaskData:
 
     classes: list[Tensor]  # indices of each new class's training images
     batch_size: int
-    features: Callable[..., Tensor]  # (net, index) -> unit-norm features under the test transform, fp32
+    features: Callable[..., Tensor]  # (net, index, as_trained=False) -> unit-norm features, as `Run.features` has them
     generator: torch.Generator  # of the data order
 
     @property

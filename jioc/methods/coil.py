@@ -96,7 +96,7 @@ class COIL(Method):
 
     def _look_back(self, task: Task) -> None:
         assert self.data is not None and self.back is not None
-        training, features = self.net.training, partial(self.data.features, self.net)
+        training, features = self.net.training, partial(self.data.features, self.net, as_trained=True)
         old_means = class_means(self.memory, features, self.net.width)
         rows = self.net.head.rows().detach()[task.n_old :]
         self.back.copy_(transported(rows, means_of(self.data, features), old_means, self.options.sinkhorn))

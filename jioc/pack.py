@@ -68,18 +68,11 @@ def pack(
 
 
 def own_stream(device: torch.device) -> Any:
-    """A stream that goes before steps replayed from graphs, which have the priority -1 of their captures.
-
-    What a run does between its steps is many small kernels; beside the others' steps they would wait for each.
-    """
     if device.type != "cuda":
         return nullcontext()
     with undisturbed():
         torch.cuda.synchronize(device)  # what is shared was written on another stream
-    stream = torch.cuda.Stream(device, priority=-2)
-    if stream.priority > -2:  # a device of two priorities: none of the streams that captures take
-        stream = torch.cuda.Stream(device)
-    return torch.cuda.stream(stream)
+    return torch.cuda.stream(torch.cuda.Stream(device))
 
 
 class SharedData:

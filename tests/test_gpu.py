@@ -12,7 +12,7 @@ from test_runs import figures, same, weights
 from jioc import config as settings
 from jioc.data.dataset import load
 from jioc.errors import Interrupted
-from jioc.pack import own_stream, pack
+from jioc.pack import pack
 from jioc.resolve import resolve
 from jioc.runner import Run, run
 
@@ -94,11 +94,6 @@ def test_packed_is_alone() -> None:
     for values, result in zip(every, together, strict=True):
         assert isinstance(result, dict), result
         assert figures(result) == figures(run(**values))
-
-
-def test_what_a_packed_run_does_between_steps_goes_before_the_steps_of_others() -> None:
-    with own_stream(torch.device("cuda")):
-        assert torch.cuda.current_stream().priority < torch.cuda.Stream(priority=-1).priority
 
 
 def test_a_deterministic_run_resumes_bit_for_bit(tmp_path: Path) -> None:

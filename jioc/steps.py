@@ -21,6 +21,9 @@ Body = Callable[[Tensor, Sums], None]
 """One step on a batch of indices; adds the sum of each term over the batch to the sums."""
 
 WARM_UP = 3
+AHEAD = 3
+"""Steps that are launched before the first of them is done. Launching many more fills the driver's queue: the next
+launch waits there, and every other run of the process behind it, whatever it has to do."""
 _capturer = ThreadPoolExecutor(1, "capture")
 """Runs that share a device capture one at a time, in one thread: cuDNN's choices of kernels are kept per thread."""
 
@@ -58,6 +61,7 @@ class GraphSteps:
         self.place = torch.zeros(1, dtype=torch.long, device=device)
         self.sizes: list[int] = []
         self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
+        self.done = [torch.cuda.Event(blocking=True) for _ in range(AHEAD)]
 
     def begin(self, batches: list[Tensor], first: int) -> None:
         self.sizes = [len(b) for b in batches]
@@ -72,7 +76,10 @@ class GraphSteps:
                 self.graphs[size] = self._capture(size)
 
     def run(self, i: int) -> None:
+        done = self.done[i % AHEAD]
+        done.synchronize()
         self.graphs[self.sizes[i]].replay()
+        done.record()
 
     def _step(self, size: int) -> None:
         index = self.order[(self.place + torch.arange(size, device=self.device)) % len(self.order)]

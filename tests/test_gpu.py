@@ -15,6 +15,7 @@ from jioc.errors import Interrupted
 from jioc.pack import pack
 from jioc.resolve import resolve
 from jioc.runner import Run, run
+from jioc.steps import AHEAD, GraphSteps
 
 pytestmark = pytest.mark.gpu
 
@@ -94,6 +95,18 @@ def test_packed_is_alone() -> None:
     for values, result in zip(every, together, strict=True):
         assert isinstance(result, dict), result
         assert figures(result) == figures(run(**values))
+
+
+def test_steps_are_launched_only_a_few_ahead() -> None:
+    noise, batch = torch.Generator("cuda"), torch.zeros(2, dtype=torch.long)
+    steps = GraphSteps(lambda index, sums: torch.cuda._sleep(10**8), torch.device("cuda"), noise, list)
+    steps.begin([batch] * (AHEAD + 1), 0)
+    torch.cuda.synchronize()
+    done = [torch.cuda.Event() for _ in range(AHEAD + 1)]
+    for i, event in enumerate(done):
+        steps.run(i)
+        event.record()
+    assert done[0].query() and not done[-1].query()
 
 
 def test_a_deterministic_run_resumes_bit_for_bit(tmp_path: Path) -> None:

@@ -22,8 +22,7 @@ Body = Callable[[Tensor, Sums], None]
 
 WARM_UP = 3
 AHEAD = 3
-"""Steps that are launched before the first of them is done. Launching many more fills the driver's queue: the next
-launch waits there, and every other run of the process behind it, whatever it has to do."""
+"""Steps that are launched before the first of them is done. Where whole epochs were, packed runs held each other up."""
 _capturer = ThreadPoolExecutor(1, "capture")
 """Runs that share a device capture one at a time, in one thread: cuDNN's choices of kernels are kept per thread."""
 

@@ -247,7 +247,7 @@ class Engine:
         skipped: int,
         started: float,
     ) -> None:
-        """One line for the log; the epoch's only wait for the device."""
+        """One line for the log, once the epoch is done."""
         images = sum(map(len, batches))
         values = self.world.total(torch.stack(list(sums.values()))).tolist()
         means = {name: value / images for name, value in zip(sums, values, strict=True)}

@@ -78,7 +78,7 @@ class GraphSteps:
         done = self.done[i % AHEAD]
         done.synchronize()
         self.graphs[self.sizes[i]].replay()
-        done.record()
+        done.record(torch.cuda.current_stream(self.device))
 
     def _step(self, size: int) -> None:
         index = self.order[(self.place + torch.arange(size, device=self.device)) % len(self.order)]

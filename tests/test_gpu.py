@@ -52,7 +52,6 @@ def test_compiled_backbones_agree_to_rounding() -> None:
 
 def test_every_replay_draws_anew() -> None:
     from jioc.data.augment import Augment
-    from jioc.steps import GraphSteps
 
     device, noise = torch.device("cuda"), torch.Generator("cuda").manual_seed(0)
     x = torch.randint(0, 256, (64, 3, 8, 8), dtype=torch.uint8, device=device)

@@ -9,7 +9,7 @@
 
 When a task arrives the new rows of the head start at A; B is computed again every 30 steps from the exemplars and the
 new images. a = 0.001 in epoch 0 and 0 later, b = 0 in epoch 0 and 0.001 (epoch / epochs)² later. The targets A and z'
-are constants.
+are constants. B's class means are computed in a step's arithmetic, all others in fp32.
 
 PyCIL looks at the next task's images at the end of a task; here the transport waits until they arrive, which gives
 the same plan. There, too, every entry of both marginals is 1 / K_old, so that the second does not sum to 1; Sinkhorn

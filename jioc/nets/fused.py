@@ -1,9 +1,9 @@
-"""A ResNet of basic blocks on a GPU in few kernels: ResNet32 forth and back in 158, and its teacher in 32.
+"""A ResNet of basic blocks on a GPU in few kernels: ResNet32 forth and back in 159, and its teacher in 32.
 
 cuDNN and a compiler leave many small kernels, most of which wait for the next launch, and cuDNN's convolutions of few
 channels use little of the card. Here a convolution takes the sums of its batch norm along, the shortcut and the ReLU
 are read and written once, gradients of the weights are computed beside those of the activations, and all weights are
-rounded, and all their gradients added up, in one kernel each. Activations are bf16, sums and gradients of weights fp32
+rounded, and all their gradients added up, in a kernel or two. Activations are bf16, sums and gradients of weights fp32
 or whole numbers, so that a step gives the same bits each time.
 
 `run` computes what `ResNet.forward` does, to rounding; `fits` says of which networks. The kernels: `kernels.py`.
@@ -88,7 +88,7 @@ class Work:
     words: dict[str, Any]
 
 
-def _convolving(n: int, layer: Layer, back: bool = False) -> Work:
+def _convolving(layer: Layer, n: int, back: bool = False) -> Work:
     """A kernel that writes what the layer does; `back`: the gradient of what it reads, in quarters where it strides."""
     inside, outside = (layer.outside, layer.inside) if back else (layer.inside, layer.outside)
     side, quarters = layer.side_out, layer.stride**2 if back else 1
@@ -213,7 +213,7 @@ def _frozen(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype
     weights, n = _rounded(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
-        out, bn, work = k.made(n, x, dtype), k.bn, _convolving(n, k)
+        out, bn, work = k.made(n, x, dtype), k.bn, _convolving(k, n)
         launch(
             kernels.frozen, work.grid,
             here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
@@ -271,7 +271,7 @@ def _forth(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype:
     for k in found:
         way.read[k] = short if k.taps == 1 else here
         way.ys[k] = y = k.made(n, x, dtype)
-        work = _convolving(n, k)
+        work = _convolving(k, n)
         launch(
             kernels.conv, work.grid, way.read[k], way.weights[k], y, way.sums[k], *x.stride(), **work.words, **k.sizes()
         )  # fmt: skip
@@ -337,7 +337,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
         end = k if k.ends_block else main[i + 1]  # whose g the shortcut hands down, past both layers
         across = end.projection
         other = below.projection or below
-        work = _convolving(n, k, back=True)
+        work = _convolving(k, n, back=True)
         launch(
             kernels.back, work.grid,
             dys[k], way.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]), sums[below],
@@ -347,7 +347,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
             KIND=NONE if k.ends_block else end.short, MORE=below in more, PROJECTS=below.projection is not None,
         )  # fmt: skip
     beside.join()
-    for table, (block, at_once) in _sum_tables(found, x.device):
+    for table, (block, at_once) in _tables_of_parts(found, x.device):
         launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=block, P=at_once)
     wanted: list[Tensor] = []
     for k in found:
@@ -361,9 +361,9 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     pixels, warps, _ = WEIGHED.get(k.channels, WEIGHED[None])
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
-    words = {"BM": pixels, "num_warps": warps, "num_stages": 2, "WHOLE": total % pixels == 0}
+    stages = 1 if k.is_stem else 2  # its scattered copies to shared memory in advance would all meet in one bank
+    words = {"BM": pixels, "num_warps": warps, "num_stages": stages, "WHOLE": total % pixels == 0}
     if k.is_stem:
-        words["num_stages"] = 1  # scattered copies to shared memory in advance would all meet in one bank
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
         launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
@@ -379,7 +379,7 @@ Tables = WeakKeyDictionary[ResNet, tuple[list[int], Tensor]]
 """By network: the addresses that a table was made of, and the table."""
 _round_tables: Tables = WeakKeyDictionary()
 _begin_tables: Tables = WeakKeyDictionary()
-_kept_sums: dict[Any, list[tuple[Tensor, tuple[int, int]]]] = {}
+_add_tables: dict[Any, list[tuple[Tensor, tuple[int, int]]]] = {}
 
 
 def _rounded(net: ResNet, found: list[Layer], dtype: torch.dtype) -> dict[Layer, Tensor]:
@@ -415,8 +415,7 @@ def _sums(net: ResNet, found: list[Layer]) -> dict[Layer, Tensor]:
 
     table = _table(_begin_tables, net, [t for k in found for t in (k.bn.running_mean, k.bn.running_var)], rows)
     every = torch.empty(5 * sum(k.outside for k in found), dtype=torch.int64, device=table.device)
-    most = max(k.outside for k in found)
-    launch(kernels.begin, (len(table),), table, every, BLOCK=_power_of_two(most))
+    launch(kernels.begin, (len(table),), table, every, BLOCK=max(k.outside for k in found))
     return dict(zip(found, every.split([5 * k.outside for k in found]), strict=True))
 
 
@@ -429,10 +428,10 @@ def _table(tables: Tables, net: ResNet, of: list[Tensor], rows: Callable[[], Ite
     return kept[1]
 
 
-def _sum_tables(found: list[Layer], device: torch.device) -> list[tuple[Tensor, tuple[int, int]]]:
+def _tables_of_parts(found: list[Layer], device: torch.device) -> list[tuple[Tensor, tuple[int, int]]]:
     """For layers of few parts and of many: a row for each program of `add_up`, and its sizes."""
     key = (device, *((k.weights, k.parts, k.outside) for k in found))
-    if key not in _kept_sums:
+    if key not in _add_tables:
         rows: dict[tuple[int, int], list[list[int]]] = {}
         to = first = 0
         for k in found:
@@ -444,5 +443,5 @@ def _sum_tables(found: list[Layer], device: torch.device) -> list[tuple[Tensor, 
                 )
                 first += k.weights * k.parts
             to += k.weights + 2 * k.outside
-        _kept_sums[key] = [(torch.tensor(of).to(device), sizes) for sizes, of in rows.items()]
-    return _kept_sums[key]
+        _add_tables[key] = [(torch.tensor(of).to(device), sizes) for sizes, of in rows.items()]
+    return _add_tables[key]

@@ -12,8 +12,8 @@ does not matter. A layer's `sums` hold, a row of its channels each:
 import triton
 import triton.language as tl
 
-Y_UNIT = tl.constexpr(2.0**28)  # of sums over s y and its square: room for a root mean square of 500 over 2^17 pixels
-LEAST = tl.constexpr(2.0**-14)  # a mean of y² below which s stays; a batch norm takes it for nearly nothing
+Y_UNIT = tl.constexpr(2.0**28)  # of sums over s y and its square: room for an even 500 over 2^17 pixels
+LEAST = tl.constexpr(2.0**-8)  # a mean of y² below which s stays: a unit is far below what a batch norm adds to it
 G_UNIT = tl.constexpr(2.0**44)  # of sums over gradients
 NONE, SAME, STRIDED, PROJECTED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 """What a block adds to its second layer: nothing; its input; every second row and column of it and zero channels; or
@@ -46,7 +46,8 @@ def begin(table, sums, BLOCK: tl.constexpr):
     first, channels = tl.load(row + 2), tl.load(row + 3)
     here, to = c < channels, sums + first + c
     mean = tl.load(means + c, here, 0.0)
-    square = tl.maximum(tl.load(variances + c, here, 0.0) + mean * mean, LEAST)
+    square = tl.load(variances + c, here, 0.0) + mean * mean
+    square = tl.where(square < float("inf"), tl.maximum(square, LEAST), 1.0)
     up = ((square.to(tl.int32, bitcast=True) >> 23) - 125) >> 1  # square < 4^up
     for k in tl.static_range(4):
         tl.store(to + k * channels, tl.zeros((BLOCK,), tl.int64), here)

@@ -13,6 +13,7 @@ import json
 import platform
 import random
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from jioc import config as settings
 from jioc.config import Config
 from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.data.dataset import Dataset
+from jioc.errors import Refused, answered
 from jioc.nets.incremental import build
 from jioc.pack import own_stream
 from jioc.resolve import resolve
@@ -205,7 +207,7 @@ def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> fl
     return images / (end - begin)
 
 
-def main() -> None:
+def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--backbone", default=None)
     parser.add_argument("--stem", default="cifar")
@@ -215,10 +217,18 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=None)
     parser.add_argument("--only", nargs="*", default=None, help="variants whose names contain one of these words")
     parser.add_argument("--json", type=Path)
-    args = parser.parse_args()
+    args = parser.parse_args(words)
+    return answered(lambda: measure(args))
+
+
+def measure(args: argparse.Namespace) -> None:
     cuda = args.device.startswith("cuda")
     args.backbone = args.backbone or "resnet32"
-    args.epochs = args.epochs or (12 if cuda else 3)
+    args.epochs = (12 if cuda else 3) if args.epochs is None else args.epochs
+    if args.epochs < 2:
+        raise Refused(f"--epochs: {args.epochs} is refused: the first is not timed, so it takes two")
+    if args.json and not args.json.parent.is_dir():
+        raise Refused(f"--json: there is no folder {str(args.json.parent)!r}")
     args.workers = args.workers or (8 if cuda else 2)
     each = 500 if cuda else 100
     args.old = 2000 if cuda else 400
@@ -264,4 +274,4 @@ def _show(rows: list[tuple[str, float, float]]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

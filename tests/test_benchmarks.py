@@ -373,6 +373,22 @@ def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> Non
     assert not (tmp_path / "figures").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--epochs", "1"], "the first is not timed"),
+        (["--json", "nowhere/speed.json"], "there is no folder 'nowhere'"),
+        (["--backbone", "resnet33"], "resnet33"),
+    ],
+)
+def test_speeds_that_cannot_be_measured_or_kept_are_refused_first(
+    words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert script("speed").main(["--device", "cpu", *words]) == 2
+    found = capsys.readouterr()
+    assert sentence in found.err and not found.out
+
+
 def test_a_file_of_no_speeds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "other.json").write_text("{}")
     for name in ("other.json", "missing.json"):

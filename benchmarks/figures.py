@@ -22,7 +22,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from jioc import recipes
 from jioc.console import table
@@ -52,6 +52,7 @@ class Claim:
     unit: str
     aim: float
     measure: Callable[[Run], float | None]
+    wide: bool = False  # figures of several orders of magnitude, zero among them
 
 
 def diagnostic(name: str) -> Callable[[Run], float | None]:
@@ -83,7 +84,7 @@ def new_less_old(run: Run) -> float | None:
 
 CLAIMS = (
     Claim("Old images\non new heads", "probability", 0, diagnostic("old_mass_on_new")),
-    Claim("Drift of\nold heads", "KL divergence (nats)", 0, diagnostic("drift_on_old")),
+    Claim("Drift of\nold heads", "KL divergence (nats)", 0, diagnostic("drift_on_old"), wide=True),
     Claim("Weight norms,\nnew : old", "ratio", 1, new_over_old),
     Claim("Accuracy,\nnew − old", "points", 0, new_less_old),
     Claim("Accuracy,\nmany − few", "points", 0, many_less_few),
@@ -208,7 +209,12 @@ def claims(found: Columns) -> Figure | None:
 def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
     """A line for each host from its figure without JIOC to that with it; thin bars are standard deviations."""
     ax.axvline(claim.aim, color=GREY, ls=":", lw=1, zorder=1)
-    ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
+    if claim.wide:
+        ax.set_xscale("symlog", linthresh=0.1)
+        ax.xaxis.set_major_locator(FixedLocator([0, 0.1, 1, 10]))
+        ax.xaxis.set_major_formatter("{x:g}")
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.grid(False, axis="y")
     if claim.measure is many_less_few and not any(pair.values(claim)[0] for pair in of):
         ax.text(0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, ha="center", va="center", color=GREY)

@@ -167,6 +167,19 @@ def test_in_ssil_output_coordination_adds_suppression_alone() -> None:
     assert both["cls"] is terms["cls"] and both["kd"] is terms["kd"]
 
 
+def test_only_the_suppression_sees_new_heads_of_ssil_sink_together() -> None:
+    host, z, old = method("ssil"), numbers(6, 7), numbers(6, 5, seed=1)
+    sunk = torch.cat([z[:, :5], z[:, 5:] - 3], 1)
+    oc = JIOC(coordinate="oc", host_kd="keep")
+    before, after = (
+        oc(host.loss(BATCH, Output(f, f), Output(old, old), TASK), BATCH, Output(f, f), Output(old, old), TASK)
+        for f in (z, sunk)
+    )
+    torch.testing.assert_close(after["cls"], before["cls"])
+    torch.testing.assert_close(after["kd"], before["kd"])
+    assert (after["quiet"] < before["quiet"])[BATCH.old].all() and BATCH.old.any()
+
+
 # --- PODNet ---
 
 

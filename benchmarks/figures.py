@@ -93,7 +93,7 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A host and the same with JIOC, by the seeds that both have; named by the latter, of which a host can have two."""
+    """A host and the same coordinated, by the seeds that both have; named by the latter: a host can have several."""
 
     name: str
     runs: list[tuple[Run, Run]]
@@ -115,10 +115,10 @@ class Pair:
         return NEARER if change < 0 else FARTHER
 
 
-def pairs(groups: list[Group]) -> list[Pair]:
+def pairs(groups: list[Group], coordinations: tuple[str, ...] = ("jioc",)) -> list[Pair]:
     found = []
     for g in groups:
-        if g.coordinate == "jioc" and g.base is not None:
+        if g.coordinate in coordinations and g.base is not None:
             without = {run.seeds: run for run in g.base.complete}
             both = [(without[run.seeds], run) for run in g.complete if run.seeds in without]
             if both:

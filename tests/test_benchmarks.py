@@ -225,7 +225,7 @@ def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None
         readings.read(ROOT / "benchmarks" / "results" / "parity.csv")
 
 
-@pytest.mark.parametrize("name", ["gains", "parity", "readings", "stems", "tables"])
+@pytest.mark.parametrize("name", ["gains", "hosts", "parity", "readings", "stems", "tables"])
 def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         script(name).main(["--wrote"])
@@ -364,6 +364,19 @@ def test_pairs_and_columns_have_their_full_names_and_one_seed_no_verdict(
     for target in ("file", "file/below"):
         with pytest.raises(Failed, match="cannot be written to"):
             figures.draw(place, tmp_path / target)
+
+
+def test_what_a_host_gains_is_told_column_by_column_over_the_seeds_that_both_have(tmp_path: Path) -> None:
+    figures, hosts = script("figures"), script("hosts")
+    results = [made("wa", "none", seed, alls=[60.0] * 5) for seed in (1, 2)]
+    results += [made("wa", "jioc", seed, alls=[60.0 + seed] * 5) for seed in (1, 2, 3)]
+    tail = [made("ssil", word, alls=[last] * 5, long_tail="paper") for word, last in (("none", 50.0), ("oc", 40.0))]
+    found = figures.columns(keep(tmp_path / "runs", *results, *tail, made("wa", "ic", 1)))
+    _, _, balanced, tailed = hosts.told(found).splitlines()
+    assert balanced == f"| balanced | WA + JIOC | 2 |{' +1.50 ± 0.71 |' * 5} – |"
+    assert tailed == f"| long tail paper | SS-IL + OC | 1 |{' -10.00 |' * 5} – |"
+    with pytest.raises(Refused, match="no host with and without"):
+        hosts.told(figures.columns(keep(tmp_path / "alone", made())))
 
 
 def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:

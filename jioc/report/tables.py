@@ -53,6 +53,9 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
             row.append(number(paper.gain(where), "+"))
         rows.append(row)
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
+    if len(scenes) > 1:
+        for i in {*range(1, len(rows))} - {*blocks}:
+            rows[i][0] = ""  # the setting of the row above
     notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
     if any(g.base for g in groups):
         some = any(row[heads.index("gain")].endswith(")") for row in rows)

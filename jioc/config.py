@@ -173,7 +173,7 @@ class Config(Options):
     bn: Literal["per-process", "synchronised"] = "per-process"
     """On several processes: each normalises its own share of a batch, or all of it together."""
     deterministic: bool = False
-    """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats)."""
+    """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats, with as many threads)."""
     data_cache: Path | None = None
     """Where decoded images are kept (also JIOC_CACHE); by default the user's cache folder."""
     stream: Literal["auto", "yes", "no"] = "auto"

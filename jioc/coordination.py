@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from .config import Coordination
-from .losses import distill, label_score, mass
+from .losses import distill, label_score, mass, per_image
 from .types import Batch, Output, Task, Terms
 
 
@@ -50,6 +50,7 @@ class JIOC(Coordination):
         if task.n_old == 0:
             return terms
         terms = dict(terms)
+        per_image(terms, batch.y)
         if self.inputs:
             delta = 1 - label_score(out.logits if cls_logits is None else cls_logits, batch.y)
             terms["cls"] = self._scaled(delta, batch.y, task) * terms["cls"]

@@ -18,6 +18,7 @@ from .coordination import JIOC
 from .data.augment import Augmentation
 from .data.loader import Images, Stream
 from .errors import Failed
+from .losses import per_image
 from .methods.base import Method
 from .nets.incremental import Net
 from .processes import World
@@ -159,6 +160,7 @@ class Engine:
                     with torch.no_grad():
                         old = method.old_output(out, taught)
                 terms = loss(batch, out, old, task)
+                per_image(terms, y)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
                 means = {name: world.mean(term, len(part)) for name, term in terms.items()}  # the only reduction

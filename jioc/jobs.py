@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from . import config as settings
-from .config import MACHINE, Config
+from .config import Config
 from .errors import Refused
 from .methods.specs import Spec, find
 from .recipes import Recipe, Values
 from .resolve import merged, resolve
+from .store import must_be_the_same
 
 
 @dataclass(frozen=True)
@@ -83,21 +84,14 @@ def standing(job: Job) -> str:
     result = read_json(job.folder / "result.json")
     kept = job.folder / "config.yaml"
     if isinstance(result, dict) and isinstance(result.get("config"), dict):
-        _must_be_the_same(job, result["config"])
+        must_be_the_same(job.folder, result["config"], job.config)
         if result.get("complete"):
             return FINISHED
         return f"{len(result.get('tasks') or [])} tasks learnt"
     if kept.exists():
-        _must_be_the_same(job, settings.read(kept))
+        must_be_the_same(job.folder, settings.read(kept), job.config)
         return "begun"
     return NEW
-
-
-def _must_be_the_same(job: Job, before: Values) -> None:
-    was, wanted = settings.plain(resolve(settings.make(**before))), settings.plain(job.config)
-    differs = [name for name in settings.differences(was, wanted) if name not in MACHINE]
-    if differs:
-        raise Refused(f"{str(job.folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
 
 
 def read_json(path: Path) -> Any:

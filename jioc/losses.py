@@ -10,6 +10,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from .errors import Failed
+
+
+def per_image(terms: dict[str, Tensor], y: Tensor) -> None:
+    """Refuses a term that is summed or averaged already: weights of single images would have nothing to weigh."""
+    for name, term in terms.items():
+        if term.shape != y.shape:
+            told = f"the loss {name!r} has the shape {tuple(term.shape)}"
+            raise Failed(f"{told}; one number per image is needed, ({len(y)},): reduction='none' gives them")
+
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y, reduction="none")

@@ -63,8 +63,14 @@ def pack(
                 store.close()
             gc.collect()  # a run's parts know each other; without this their memory waits for Python's own time
 
-    with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
-        return list(threads.map(one, range(len(configs))))
+    alike: dict[Any, list[int]] = {}  # runs that may share the switches which torch keeps for the whole process
+    for i, config in enumerate(configs):
+        alike.setdefault((config.precision, config.deterministic), []).append(i)
+    outcomes: dict[int, Result | Exception] = {}
+    for indices in alike.values():
+        with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
+            outcomes |= zip(indices, threads.map(one, indices), strict=True)
+    return [outcomes[i] for i in range(len(configs))]
 
 
 def own_stream(device: torch.device) -> Any:

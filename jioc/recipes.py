@@ -304,6 +304,9 @@ def read(path: Path) -> Recipe:
         raise refusal(error, f"{path}: ") from None
     if not file.runs and not file.matrix:
         raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
+    if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
+        raise Refused(f"{str(path)!r}: a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
+    base = _seedless(nested(file.base))
     runs: Runs = {}
     for word, change in (file.runs or {"": {}}).items():
         for combined in itertools.product(*([(key, value) for value in of] for key, of in file.matrix.items())):
@@ -312,10 +315,16 @@ def read(path: Path) -> Recipe:
                 raise Refused(f"{str(path)!r}: {name!r} cannot name a folder; letters, digits and . _ + - can")
             if name in runs:
                 raise Refused(f"{str(path)!r} names two runs {name!r}")
-            runs[name] = merged(merged(nested(file.base), nested(change or {})), nested(dict(combined)))
+            runs[name] = merged(merged(base, nested(change or {})), nested(dict(combined)))
             if "method" not in runs[name]:
                 raise Refused(f"{str(path)!r}: run {name!r} has no method")
-    return Recipe(path.stem, str(path), lambda: runs, file.seeds, file.scale)
+    return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
+
+
+def _seedless(base: Values) -> Values:
+    """Without the seed of the run that the settings may be of, and those that follow it: a grid has its own."""
+    seed = base.get("seed")
+    return {k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))}
 
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")

@@ -31,7 +31,8 @@ def resolve(config: Config, entry: datasets.Entry | None = None) -> Config:
         coordination = coordination.model_copy(update={"host_kd": spec.host_kd})
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
-    sizes = {"image_size": size, "canvas": config.canvas or datasets.usual_canvas(size)}
+    canvas = datasets.usual_canvas(size) if entry.module == "pictures" else size
+    sizes = {"image_size": size, "canvas": config.canvas or canvas}
     return config.model_copy(
         update={
             "options": options.model_dump(),
@@ -42,6 +43,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None) -> Config:
             "later": later,
             "first": _schedule(config.first, _scaled(spec.first, *ratios)),
             "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),
+            **({} if config.memory_per_class is None else {"memory": Config.model_fields["memory"].default}),
             "init_seed": config.seed if config.init_seed is None else config.init_seed,
             "data_seed": config.seed if config.data_seed is None else config.data_seed,
         }
@@ -66,12 +68,23 @@ STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say on
 }
 
 
+RIVALS = {
+    "seed",
+    "memory",
+    "order_seed",
+    "tasks",
+    "base",
+    "increment",
+    "task_sizes",
+}  # they hold, changed or not
+
+
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     """A file's settings with others over them; what was derived from a setting that changes is derived anew."""
     both = copy.deepcopy(below)
     for name, derived in STALE.items():
         given, before = _at(above, name), _at(below, name)
-        if given is not None and str(given) != str(before):
+        if given is not None and (name in RIVALS or str(given) != str(before)):
             for other in derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both

@@ -293,6 +293,8 @@ class Run:
         """
         self.earlier = len(learner.sizes)
         self.method.load_state(learner.method.state(), self.device)
+        if self.method.teacher is None:
+            self.method.keep_teacher()  # coordination may be new to the method
         for name, g in generators(self.config, self.device, self.earlier).items():
             kind, state = learner.generators[name]
             try:
@@ -306,6 +308,7 @@ class Run:
         return {
             "device": self.device.type,
             "processes": self.world.size,
+            "threads": torch.get_num_threads(),
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
@@ -325,6 +328,9 @@ class Run:
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":
             self.note(f"this run began on {began} processes, and batch normalisation sees a process's share of a batch")
+        threads, now = state.get("threads"), torch.get_num_threads()
+        if self.device.type == "cpu" and threads not in (None, now):
+            self.note(f"this run began with {threads} threads and goes on with {now}, whose sums are rounded otherwise")
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])

@@ -14,6 +14,7 @@ from . import config as settings
 from .config import Config
 from .errors import Refused
 from .files import write
+from .resolve import resolve
 
 
 class Store:
@@ -74,16 +75,25 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
         elif not resume:
             raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
         else:
-            _must_be_the_same(folder, config)
+            must_be_the_same(folder, settings.read(folder / "config.yaml"), config)
     except OSError as error:
         raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
 
 
-def _must_be_the_same(folder: Path, config: Config) -> None:
-    before = settings.plain(settings.make(**settings.read(folder / "config.yaml")))
-    differs = [n for n in settings.differences(before, settings.plain(config)) if n not in settings.MACHINE]
+def must_be_the_same(folder: Path, kept: dict[str, Any], config: Config) -> None:
+    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default;
+    files of one name may have moved, and the images' fingerprint tells whether they are others."""
+    before = settings.make(**kept)
+    if Path(before.data).name == Path(config.data).name:
+        before = before.model_copy(update={"data": config.data})
+    differs = _differences(before, config) and _differences(resolve(before), config)
     if differs:
         raise Refused(f"{str(folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
+
+
+def _differences(before: Config, config: Config) -> list[str]:
+    found = settings.differences(settings.plain(before), settings.plain(config))
+    return [name for name in found if name not in settings.MACHINE]
 
 
 def locked(folder: Path) -> IO[bytes]:

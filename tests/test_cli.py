@@ -165,15 +165,39 @@ def test_a_flag_over_a_config_also_changes_what_follows_from_it(tmp_path: Path) 
             "epochs": {"later": {"epochs": 34}},
             "lr": {"later": {"lr": 0.01}},
             "memory": {"memory": 500},
+            "usual memory": {"memory": 2000},
             "sizes": {"task_sizes": (4, 6)},
             "method": {"method": "replay"},
         }.items()
     }
     assert made["epochs"].later.milestones == (16, 24) and made["epochs"].first.epochs == 40
     assert made["lr"].first.lr == pytest.approx(0.01)
-    assert made["memory"].memory_per_class is None
+    assert made["memory"].memory_per_class is made["usual memory"].memory_per_class is None
     assert made["sizes"].tasks is None
     assert made["method"] == resolve(settings.make(method="replay", data="digits", memory_per_class=3, tasks=5))
+
+
+def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
+    from jioc.resolve import merged
+
+    file = {"seed": 1, "init_seed": 7, "order_seed": 1993, "order": ["a"], "tasks": 5, "later": {"epochs": 9, "lr": 1}}
+    found = merged(file, {"seed": 1, "order_seed": 1993, "later": {"epochs": 9}})
+    assert found == {"seed": 1, "order_seed": 1993, "tasks": 5, "later": {"epochs": 9, "lr": 1}}
+
+
+def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:
+    from jioc.resolve import resolve
+
+    large = tmp_path / "large.py"
+    large.write_text(
+        "import numpy as np\n"
+        "def load():\n"
+        "    x, y = np.zeros((8, 100, 100, 3), np.uint8), np.arange(8) % 4\n"
+        "    return x, y, x, y\n"
+    )
+    for values in ({"data": str(large), "memory": 8}, {"memory_per_class": 3, "memory": 9}, {"method": "foster"}):
+        once = resolve(settings.make(**{"method": "icarl", **values}))
+        assert resolve(once) == once
 
 
 def test_the_method_may_stand_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,14 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 import yaml
 from made_results import made
 from test_resume import outcome
@@ -24,8 +27,9 @@ from jioc.jobs import Job, plan, scaled, select
 from jioc.launch import on_ray, on_slurm
 from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
+from jioc.pack import pack
 from jioc.resolve import resolve
-from jioc.runner import run
+from jioc.runner import Callback, run
 
 BASE: dict[str, Any] = {
     "method": "icarl", "task_sizes": [4, 3, 3], "memory": 60, "later": {"epochs": 3}, "first": {"epochs": 4},
@@ -106,6 +110,49 @@ def test_a_run_of_a_grid_is_the_run_alone_and_its_line_repeats_it(tmp_path: Path
     assert words[:3] == ["jioc", "run", "icarl"]
     assert main([*words[1:], "--out", str(tmp_path / "line"), "--device", "cpu"]) == 0
     assert figures(json.loads((tmp_path / "line" / "result.json").read_bytes())) == figures(kept)
+
+
+def test_the_settings_of_a_run_serve_as_a_base_and_its_seed_gives_way(tmp_path: Path) -> None:
+    kept = settings.plain(resolve(settings.make(**BASE, seed=4)))
+    recipe = recipes.find(file(tmp_path, base=kept, matrix={"coordination.coordinate": ["none"]}, seeds=[1, 2, 2]))
+    jobs = plan(recipe, recipe.seeds, None, 1, lambda spec: {}, tmp_path)
+    assert [(j.config.seed, j.config.init_seed, j.config.data_seed) for j in jobs] == [(1, 1, 1), (2, 2, 2)]
+    own = file(tmp_path, base=BASE | {"seed": 4, "data_seed": 9}, matrix={"init_seed": [5]})
+    (job,) = plan(recipes.find(own), [3], None, 1, lambda spec: {}, tmp_path)
+    assert (job.config.seed, job.config.init_seed, job.config.data_seed) == (3, 5, 9)
+
+
+@pytest.mark.parametrize("content", [{"matrix": {"seed": [1, 2]}}, {"runs": {"a": {"seed": 7}}}])
+def test_a_seed_among_the_changes_is_refused(
+    content: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "seeds: [1, 2, 3]" in refused(["grid", file(tmp_path, **content), "--dry-run"], capsys)
+
+
+def test_runs_of_unlike_arithmetic_do_not_meet_in_one_process() -> None:
+    seen = []
+
+    def watch(i: int) -> Callback:
+        def tell(kind: str, what: Any) -> None:
+            if kind == "epoch":
+                seen.append((i, torch.backends.cudnn.deterministic, torch.backends.cuda.matmul.allow_tf32))
+
+        return tell
+
+    changes: tuple[dict[str, Any], ...] = ({"deterministic": True}, {"precision": "tf32"}, {"deterministic": True})
+    with torch_as_it_was():
+        found = pack([settings.make(**BASE | change) for change in changes], 3, callback=watch)
+    assert all(isinstance(result, dict) for result in found)
+    assert {*seen} == {(0, True, False), (1, False, True), (2, True, False)}
+
+
+@contextmanager
+def torch_as_it_was() -> Iterator[None]:
+    b, algorithms = torch.backends, torch.are_deterministic_algorithms_enabled()
+    before = b.cudnn.deterministic, b.cudnn.benchmark, b.cudnn.allow_tf32, b.cuda.matmul.allow_tf32
+    yield
+    b.cudnn.deterministic, b.cudnn.benchmark, b.cudnn.allow_tf32, b.cuda.matmul.allow_tf32 = before
+    torch.use_deterministic_algorithms(algorithms)
 
 
 def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(

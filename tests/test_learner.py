@@ -95,6 +95,24 @@ def test_learning_on_leaves_the_learner_as_it_was_and_repeats(digits: Dataset) -
     assert a.counts == [*first.counts, *(int((digits.train_y == c).sum()) for c in (5, 9))]
 
 
+@pytest.mark.parametrize("words", [("jioc", "none", "jioc"), ("none", "jioc", "ic"), ("oc", "ic", "oc")])
+def test_coordination_is_switched_on_and_off_from_task_to_task(digits: Dataset, words: tuple[str, ...]) -> None:
+    def chosen(word: str) -> settings.Config:
+        return settings.make(method="replay", **(QUICK | {"task_sizes": None, "coordination": {"coordinate": word}}))
+
+    learner = Learner.first(chosen(words[0]), some(digits, ["3", "1", "4"]))
+    for word, name in zip(words[1:], ("5", "9"), strict=True):
+        learner = learner.learn(some(digits, [name]), config=chosen(word))
+        assert (learner.method.teacher is not None) == (word in ("oc", "jioc"))
+    assert learner.sizes == (3, 1, 1)
+
+
+def test_podnet_goes_on_without_exemplars(digits: Dataset) -> None:
+    first = Learner.first(settings.make(method="podnet", **(QUICK | {"task_sizes": None})), some(digits, ["3", "1"]))
+    bare = settings.make(method="podnet", **(QUICK | {"task_sizes": None, "memory": 0}))
+    assert first.learn(some(digits, ["5", "9"]), config=bare).sizes == (2, 2)
+
+
 def test_images_without_a_test_set_teach_too(digits: Dataset) -> None:
     bare = replace(some(digits, ["3", "1"]), test_x=digits.test_x[:0], test_y=digits.test_y[:0])
     learner = Learner.first(settings.make(method="bic", **(QUICK | {"task_sizes": None})), bare)

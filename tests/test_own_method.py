@@ -23,6 +23,27 @@ def test_the_example_runs_and_takes_jioc(word: str, terms: set[str], tmp_path: P
     assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
 
 
+AVERAGED = """
+from dataclasses import replace
+
+import torch.nn.functional as F
+
+import jioc
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="averaged", title="Averaged"))
+class Averaged(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return {"cls": F.cross_entropy(out.logits, batch.y)}
+"""
+
+
+def test_a_loss_that_is_averaged_already_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "averaged.py").write_text(AVERAGED)
+    assert main(["run", str(tmp_path / "averaged.py"), *QUICK, "--out", str(tmp_path / "run")]) == 1
+    assert "the loss 'cls' has the shape (); one number per image is needed" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from digit_files import write
 from safetensors import SafetensorError
 from test_runs import figures
 
@@ -113,6 +114,54 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(harm: str, tmp_pa
     )
     assert len(notes) == 1 and notes[0].startswith(f"checkpoint {newest.name} is damaged and not used")
     assert outcome(stopped) == outcome(alone)
+
+
+def begun(folder: Path, settings: dict[str, Any], steps: int = 20) -> None:
+    asked = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**settings, out=folder, stop=lambda: next(asked) > steps)
+
+
+def test_a_run_whose_settings_an_older_version_wrote_goes_on(tmp_path: Path, small: dict[str, Any]) -> None:
+    begun(tmp_path / "run", small | {"method": "icarl"})
+    path = tmp_path / "run" / "config.yaml"
+    kept = [line for line in path.read_text().splitlines() if line.strip().split(":")[0] not in ("host_kd", "balance")]
+    path.write_text("\n".join(kept))
+    with pytest.raises(Refused, match="another run: options.balance differ"):
+        run(**small, method="icarl", options={"balance": 0.9}, out=tmp_path / "run", resume=True)
+    assert run(**small, method="icarl", out=tmp_path / "run", resume=True)["complete"]
+
+
+def test_a_run_goes_on_where_its_folder_of_images_went(
+    tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "photos", "0123", 12)
+    there = {**small, "method": "icarl", "task_sizes": (2, 2), "memory": 8, "backbone": "tiny", "first": {"epochs": 40}}
+    begun(tmp_path / "run", there | {"data": str(tmp_path / "photos")})
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "photos").rename(tmp_path / "moved" / "photos")
+    monkeypatch.chdir(tmp_path / "moved")
+    (tmp_path / "others").mkdir()
+    write(tmp_path / "others" / "photos", "0123", 13)
+    with pytest.raises(Refused, match="not those this run began with"):
+        run(**there | {"data": str(tmp_path / "others" / "photos")}, out=tmp_path / "run", resume=True)
+    assert run(**there | {"data": "photos"}, out=tmp_path / "run", resume=True)["complete"]
+
+
+def test_other_threads_than_it_began_with_are_told(
+    tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(tmp_path / "run", small | {"method": "icarl"})
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 7)
+    told: list[Any] = []
+    run(
+        **small,
+        method="icarl",
+        out=tmp_path / "run",
+        resume=True,
+        callback=lambda kind, what: told.append((kind, what)),
+    )
+    assert any("began with 1 threads and goes on with 7" in str(what) for kind, what in told if kind == "note")
 
 
 def test_without_a_whole_checkpoint_it_says_so_and_touches_nothing(tmp_path: Path) -> None:

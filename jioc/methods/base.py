@@ -82,8 +82,8 @@ class Method:
         self.means = class_means(self.memory, features, self.net.width) if len(self.memory) else None
 
     def keep_teacher(self) -> None:
-        if self.spec.distils or (self.coordination is not None and self.coordination.needs_teacher):
-            self.teacher = self.net.frozen_copy()
+        wanted = self.spec.distils or (self.coordination is not None and self.coordination.needs_teacher)
+        self.teacher = self.net.frozen_copy() if wanted else None
 
     def rehearsed(self, task: Task, data: TaskData) -> None:
         """After `net` was trained on by plain replay, on images that are among the exemplars for now."""

@@ -61,9 +61,10 @@ class PODNet(Method):
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator)
         fit(self, task, data.with_memory(self.memory))
-        if task.n_old and len(self.memory):
-            balanced = copy.copy(self.memory)
+        balanced = copy.copy(self.memory)
+        if task.n_old:
             balanced.update(data.classes, partial(data.features, self.net), data.generator, classes=task.n_old)
+        if task.n_old and len(balanced):
             fit(self, task, data.of(balanced.index), stage="second")
         self.remember(task, data)
         self.keep_teacher()

@@ -138,6 +138,8 @@ def setting(run: Run) -> dict[str, Any]:
     for key, value in run.config.items():
         both = isinstance(value, dict) and isinstance(usual.get(key), dict)
         found[key] = usual[key] | value if both else value
+    if run.complete and not any(found[name] for name in ("tasks", "base", "increment", "task_sizes")):
+        found["tasks"] = len(run.result["tasks"])
     idle = IDLE.get(found["coordination"]["coordinate"], ())
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
     return {k: v for k, v in found.items() if k not in SEEDS and k not in settings.MACHINE}

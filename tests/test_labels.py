@@ -186,6 +186,13 @@ def test_several_places_are_told_by_that_in_which_they_differ() -> None:
     assert [row[0] for row in sheet.rows[:3]] == settings and sheet.rows[1][1] == "iCaRL + JIOC, gamma2 5"
 
 
+def test_the_usual_number_of_tasks_is_the_same_setting_whether_said_or_not() -> None:
+    silent = made(seed=2, alls=[50.0] * 5)
+    silent["config"]["tasks"] = None
+    plain, coordinated = groups(made(alls=[50.0] * 5), silent, made(seed=2, alls=[53.0] * 5, **jioc()))
+    assert len(plain.runs) == 2 and coordinated.gains("cnn") == [3.0]
+
+
 def test_tasks_of_unequal_size_are_another_place() -> None:
     halved = made(classes=10, tasks=5, base=5, increment=1) | {"complete": False}
     whole = made(classes=10, tasks=2)

@@ -189,13 +189,14 @@ def table_(words: list[str]) -> int:
     parser.add_argument(
         "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
     )
+    parser.add_argument("--over-orders", action="store_true", help="runs of several class orders are one row")
     parser.add_argument("--format", default="text", help="text, markdown or latex (text)")
     found = parser.parse(words)
     if found.format not in tables.FORMATS:
         raise unknown("value of --format", found.format, tables.FORMATS)
     if found.scale is not None and (found.recipe is None or not 0 < found.scale < math.inf):
         raise Refused(f"--scale: {found.scale:g} is refused: it should be above 0, and given with --recipe")
-    read = runs.read(found.runs)
+    read = runs.read(found.runs, found.over_orders)
     groups = runs.group(runs.planned(found.recipe, read, found.scale) if found.recipe else read)
     sheet = (tables.by_task if found.by_task else tables.summarise)(groups, found.paper)
     if found.format == "text":

@@ -193,6 +193,19 @@ def test_the_usual_number_of_tasks_is_the_same_setting_whether_said_or_not() -> 
     assert len(plain.runs) == 2 and coordinated.gains("cnn") == [3.0]
 
 
+def test_class_orders_are_averaged_over_where_that_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    orders = [made(order_seed=order, alls=[50.0 + order] * 5) for order in (1, 3)]
+    orders += [made(order_seed=order, alls=[51.0 + 2 * order] * 5, **jioc()) for order in (1, 3)]
+    place = str(keep(tmp_path, *orders))
+    assert main(["table", place, "--format", "markdown"]) == 0
+    assert sum("| 1 |" in line for line in capsys.readouterr().out.splitlines()) == 4
+    assert main(["table", place, "--format", "markdown", "--over-orders"]) == 0
+    told = capsys.readouterr().out
+    assert "| iCaRL | 2 | 52.00 ± 1.41 |" in told and "| +3.00 ± 1.41 |" in told and "n seeds or class orders" in told
+
+
 def test_tasks_of_unequal_size_are_another_place() -> None:
     halved = made(classes=10, tasks=5, base=5, increment=1) | {"complete": False}
     whole = made(classes=10, tasks=2)

@@ -19,6 +19,7 @@ from . import labels
 from .checks import check
 
 SEEDS = ("seed", "init_seed", "data_seed")
+ORDER = ("order_seed", "order")
 OF_INPUTS = ("delta", "delta_scale")
 OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
 IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
@@ -29,6 +30,7 @@ IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
 class Run:
     path: Path
     result: dict[str, Any]
+    over_orders: bool = False  # whether its class order is one more seed
 
     @property
     def config(self) -> dict[str, Any]:
@@ -36,7 +38,7 @@ class Run:
 
     @property
     def seeds(self) -> tuple[Any, ...]:
-        return tuple(self.config.get(name) for name in SEEDS[1:])
+        return tuple(self.config.get(name) for name in SEEDS[1:] + ORDER * self.over_orders)
 
     @property
     def complete(self) -> bool:
@@ -102,11 +104,11 @@ class Group:
         return [a - b for a, b in pairs if a is not None and b is not None]
 
 
-def read(places: list[Path]) -> list[Run]:
+def read(places: list[Path], over_orders: bool = False) -> list[Run]:
     found: dict[Path, Run] = {}
     for path, result in store.results(places):
         check(path, result)
-        found.setdefault(path.resolve(), Run(path, result))
+        found.setdefault(path.resolve(), Run(path, result, over_orders))
     if not found:
         raise Refused(f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(found.values())
@@ -120,7 +122,7 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
         values = scaled(values, find(str(values["method"])), recipe.scale if scale is None else scale)
         for seed in recipe.seeds:
             config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
-            run = Run(Path(label), {"config": config, "classes": [], "tasks": []})
+            run = Run(Path(label), {"config": config, "classes": [], "tasks": []}, any(r.over_orders for r in found))
             wanted.setdefault(_key(setting(run)), []).append(run)
     there = {(_key(setting(run)), run.seeds) for run in found}
     place = {key: i for i, key in enumerate(wanted)}
@@ -140,6 +142,8 @@ def setting(run: Run) -> dict[str, Any]:
         found[key] = usual[key] | value if both else value
     if run.complete and not any(found[name] for name in ("tasks", "base", "increment", "task_sizes")):
         found["tasks"] = len(run.result["tasks"])
+    if run.over_orders:
+        found |= {name: usual[name] for name in ORDER}
     idle = IDLE.get(found["coordination"]["coordinate"], ())
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
     return {k: v for k, v in found.items() if k not in SEEDS and k not in settings.MACHINE}

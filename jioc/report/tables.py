@@ -56,7 +56,8 @@ def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
     if len(scenes) > 1:
         for i in {*range(1, len(rows))} - {*blocks}:
             rows[i][0] = ""  # the setting of the row above
-    notes = ["accuracy in percent; mean ± standard deviation over n seeds; average: over the tasks, the first included"]
+    over = f"mean ± standard deviation over n {_seeds(groups)}"
+    notes = [f"accuracy in percent; {over}; average: over the tasks, the first included"]
     if any(g.base for g in groups):
         some = any(row[heads.index("gain")].endswith(")") for row in rows)
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
@@ -73,6 +74,10 @@ def _gain(g: Group, readout: str) -> str:
     gains, seeds = g.gains(readout), {run.seeds for run in g.complete}
     told = gains and g.base is not None and seeds != {run.seeds for run in g.base.complete}
     return spread(gains, "+") + f" ({len(gains)})" * bool(told)
+
+
+def _seeds(groups: list[Group]) -> str:
+    return "seeds or class orders" if any(run.over_orders for g in groups for run in g.runs) else "seeds"
 
 
 def _judged(groups: list[Group], shown: dict[str, str]) -> str:
@@ -150,7 +155,7 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
                 known = [v for v in values if v is not None]
                 rows.append([*label, kind, n, *map(number, values), number(mean(known) if known else None)])
     judged = _judged(shown or groups, _readouts(groups))
-    notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n seeds"]
+    notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n {_seeds(groups)}"]
     if unrun := [g.label for g in groups if g.runs[0].planned]:
         notes.append(f"not run: {'; '.join(unrun)}")
     return Sheet(title, heads, rows, notes + _warnings(groups), blocks)

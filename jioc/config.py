@@ -185,6 +185,12 @@ class Config(Options):
 MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
+OF_DATA = frozenset({
+    "data", "data_dir", "data_cache", "image_size", "canvas", "colour", "mean", "std", "flip", "on_bad", "test_share",
+    "split_seed",
+})  # fmt: skip
+"""Fields that decide what is read from the disk; runs that agree in them share a data set."""
+
 
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     """Pydantic's first complaint as one sentence with the flag's name."""

@@ -49,6 +49,10 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--config", "nowhere.yaml"], "there is no configuration"),
         (["run", "nowhere.py"], "there is no method file"),
         (["run", "finetune", "--kd-weight", "2"], "unknown option '--kd-weight'"),
+        (["run", "--help-me"], "unknown option '--help-me'"),
+        (["run", "--memroy", "5", "icarl"], "unknown option '--memroy'; did you mean '--memory'?"),
+        (["run", "--bias-loss", "pycil", "icarl"], "unknown option '--bias-loss'"),
+        (["run", "--memory", "40", "icral"], "unknown method 'icral'; did you mean 'icarl'?"),
         (["run", "icarl", "--tasks", "11"], "--tasks 11 is more than the 10 classes"),
         (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
         (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
@@ -185,6 +189,19 @@ def test_the_method_may_stand_anywhere(tmp_path: Path, capsys: pytest.CaptureFix
     out = tmp_path / "run"
     assert main(["run", *QUICK, "--out", str(out), "--config", str(path), "replay"]) == 0
     assert yaml.safe_load((out / "config.yaml").read_text())["method"] == "replay"
+
+
+def test_a_methods_own_flags_are_known_before_its_name_and_beside_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bic.yaml"
+    path.write_text("method: bic\nmemory: 40\ndevice: cpu\n")
+    file, quick = ["--config", str(path)], ["--dry-run", "--memory", "40"]
+    for words in (["--bias-loss", "pycil", "bic"], ["--second-epochs", "2", "bic"], [*file, "--bias-loss", "pycil"]):
+        assert main(["run", *quick, *words]) == 0
+    capsys.readouterr()
+    assert main(["run", *file, "--kd-weight", "2"]) == 2
+    assert capsys.readouterr().err.startswith("jioc: unknown option '--kd-weight'")
 
 
 @pytest.mark.parametrize("text", ["later: 5\n", "coordination: jioc\n", "options: null\n", "1: 2\n", "memory: many\n"])

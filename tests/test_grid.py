@@ -234,6 +234,14 @@ def test_a_scaled_schedule_is_shorter_throughout() -> None:
     assert (first.epochs, first.milestones) == (10, (4, 8))
 
 
+@pytest.mark.parametrize("wrong", [{"later": 3}, {"first": {"milestones": 5}}, {"later": {"epochs": "many"}}])
+def test_what_is_no_schedule_is_refused_before_it_is_scaled(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match="is refused"):
+        scaled({"method": "icarl"} | wrong, find("icarl"), 0.1)
+    quoted = scaled({"method": "icarl", "later": {"epochs": "17"}}, find("icarl"), 0.1)  # as YAML may have it
+    assert quoted["later"]["epochs"] == 2
+
+
 # --- elsewhere, without a cluster ---
 
 

@@ -213,6 +213,14 @@ def test_a_config_of_wrong_types_is_a_sentence(text: str, tmp_path: Path, capsys
     assert told.count("\n") == 1 and "--:" not in told and not (tmp_path / "run").exists()
 
 
+def test_a_second_stage_is_refused_where_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("method: icarl\nsecond: {epochs: 5}\n")
+    assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == "jioc: second: icarl has no second stage\n"
+    assert main(["run", "--config", str(path), "bic", "--memory", "40", "--dry-run", "--device", "cpu"]) == 0
+
+
 def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.yaml"
     path.write_text("method: icarl\nmemorry: 5\n")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import yaml
 
 from jioc import config as settings
 from jioc.cli import main
-from jioc.errors import Refused
+from jioc.errors import Refused, first_process
 from jioc.stopping import duration
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -30,6 +31,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["runn"], "unknown command 'runn'; did you mean 'run'?"),
         (["run"], "jioc run needs a method"),
         (["run", "icral"], "unknown method 'icral'; did you mean 'icarl'?"),
+        (["run", "er"], "unknown method 'er'; here it is 'replay'"),
         (["run", "icarl", "--memroy", "5"], "unknown option '--memroy'; did you mean '--memory'?"),
         (["run", "icarl", "--memory", "-5"], "--memory: '-5' is refused"),
         (["run", "icarl", "--memory", "many"], "--memory: 'many' is refused"),
@@ -219,6 +221,26 @@ def test_a_second_stage_is_refused_where_there_is_none(tmp_path: Path, capsys: p
     assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == "jioc: second: icarl has no second stage\n"
     assert main(["run", "--config", str(path), "bic", "--memory", "40", "--dry-run", "--device", "cpu"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("epochs", "'later' has 'epochs'"),
+        ("first_epochs", "'first' has 'epochs'"),
+        ("coordinate", "'coordination' has 'coordinate'"),
+        ("kd_weight", "a method's own are in 'options'"),
+        ("memorry", "did you mean 'memory'?"),
+    ],
+)
+def test_a_setting_in_the_wrong_place_is_told_where_it_is(setting: str, told: str) -> None:
+    with pytest.raises(Refused, match=f"^unknown setting '{setting}' in the configuration; {re.escape(told)}$"):
+        settings.make(method="icarl", **{setting: 5})
+
+
+def test_without_torchrun_an_empty_world_size_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "")
+    assert first_process() and main(["list", "recipes"]) == 0
 
 
 def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

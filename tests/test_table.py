@@ -306,6 +306,8 @@ def without(name: str) -> dict[str, Any]:
         ("tasks.1.cnn", without("all"), "task 2 of"),
         ("tasks.1.cnn.all", "high", "task 2 of"),
         ("tasks.1.cnn.old", "high", "task 2 of"),
+        ("tasks.1.cnn.old", [3.0], "task 2 of"),
+        ("tasks.1.nme.new", [], "task 2 of"),
         ("tasks.1.cnn.all", float("nan"), "task 2 of"),
         ("tasks.1.cnn.per_task", 3.0, "task 2 of"),
         ("tasks.1.nme", {"old": 3.0}, "task 2 of"),

@@ -192,6 +192,9 @@ SPECS: dict[str, Spec] = {
     ]
 }  # fmt: skip
 
+ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
+"""What other libraries call a method, where the name is near another one's here."""
+
 _CLASSES: dict[str, "type[Method]"] = {}
 
 
@@ -217,6 +220,8 @@ def find(word: str) -> Spec:
     """The entry of a method by name, or of the one that a Python file registers."""
     if word.endswith(".py"):
         return _from_file(Path(word))
+    if word in ELSEWHERE and word not in SPECS:
+        raise Refused(f"unknown method {word!r}; here it is {ELSEWHERE[word]!r}")
     if word not in SPECS:
         raise unknown("method", word, SPECS)
     return SPECS[word]

@@ -59,6 +59,7 @@ def _task(row: dict[str, Any]) -> bool:
     measured = [value for name, value in diagnosed.items() if name != "confusion"]
     return (
         all(isinstance(of, dict) and _number(of.get("all")) and all(map(_figures, of.values())) for of in judged)
+        and all(not isinstance(of.get(name), list) for of in judged for name in ("old", "new", "top5"))
         and all(isinstance(of.get(name) or [], list) for of in judged for name in ("per_task", "per_class"))
         and all(value is None or _number(value) for value in figures)
         and all(map(_figures, measured))

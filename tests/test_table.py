@@ -315,6 +315,8 @@ def without(name: str) -> dict[str, Any]:
         ("tasks.1.classes", ["a", "b"], "task 2 of"),
         ("tasks.1.seconds", "long", "task 2 of"),
         ("tasks.1.diagnostics.drift_on_old", "far", "task 2 of"),
+        ("tasks.1.diagnostics.drift_on_old", [3.0], "task 2 of"),
+        ("tasks.1.diagnostics.weight_norms", 3.0, "task 2 of"),
         ("headline", "boosted", "'headline'"),
         ("complete", "yes", "'complete'"),
         ("average.cnn", "high", "'average'"),

@@ -260,6 +260,30 @@ def test_a_dry_run_prints_and_writes_nothing(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("method", ["ssil", "foster", "der"])
+def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
+    method: str, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jioc import estimate
+    from jioc.data.dataset import load
+    from jioc.resolve import resolve
+    from jioc.runner import Run, run
+
+    trained, wide = [], []
+    small |= {"first": {"epochs": 2}, "later": {"epochs": 1}, "task_sizes": (3, 2, 2, 3)}
+    run(method=method, callback=lambda kind, what: trained.append(what.get("images", 0)), **small)
+
+    def pace(run: Run, task: Any, stream: Any, net: Any = None, **how: Any) -> float:
+        wide.append((net or run.method.net).width)
+        return 1.0
+
+    monkeypatch.setattr(estimate, "pace", pace)
+    config = resolve(settings.make(method=method, **small))
+    assert estimate.measured(Run(config, load(config))) == (sum(trained), sum(trained))
+    if method == "der":
+        assert [w / wide[0] for w in wide] == [1, 2, 4]  # the network is as wide as it will be
+
+
 @pytest.mark.data
 def test_the_papers_long_tail_starts_on_the_official_files(cifar: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = "--data cifar100 --long-tail paper --tasks 10 --memory 1000 --backbone resnet32 --coordinate jioc --dry-run"

@@ -24,7 +24,7 @@ from jioc.errors import Failed, Refused, answered
 from jioc.files import write
 from jioc.jobs import read_json
 from jioc.report import labels, runs
-from jioc.report.page import BY_TASK
+from jioc.report.checks import BY_TASK
 
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 

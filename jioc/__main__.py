@@ -2,10 +2,11 @@ import os
 import sys
 
 from .cli import main
+from .errors import processes
 
 if __name__ == "__main__":
     status = main()
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if processes() > 1:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)  # DDP leaves threads of gloo behind, which now and then end Python's own ending with an abort

@@ -87,7 +87,12 @@ def _method(words: list[str], from_file: dict[str, Any]) -> str:
     if words and not words[0].startswith("-"):
         return words[0]
     probe = _run_parser(find(str(from_file.get("method", "icarl"))))
-    named = probe.parse_known_args(words)[0].method or from_file.get("method")
+    found, rest = probe.parse_known_args(words)
+    # the value of another method's flag may stand where the method is looked for
+    named = next((word for word in (found.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
+    if named is None and any(word.startswith("-") for word in rest):
+        probe.parse(words)  # which says what is wrong with it
+    named = named or found.method or from_file.get("method")
     if named is None:
         raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
     return str(named)

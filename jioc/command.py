@@ -1,10 +1,12 @@
 """The line that repeats a run: the flags that a configuration needs and no others. No torch here."""
 
 import shlex
+from functools import cache
 from typing import Any
 
 from . import config as settings
 from .config import MACHINE, Config, Options
+from .data import catalogue as datasets
 from .flags import PREFIX
 from .resolve import resolve
 
@@ -21,18 +23,23 @@ def words(config: Config) -> list[str]:
     """
     if config.order is not None:
         return [config.method, "--config", "config.yaml"]
-    wanted = settings.plain(resolve(config))
+    entry = cache(datasets.find)  # a data set is listed once, not for every setting
+
+    def filled_in(config: Config) -> dict[str, Any]:
+        return settings.plain(resolve(config, entry(config.data, config.image_size)))
+
+    wanted = filled_in(config)
     values: dict[str, Any] = {"method": config.method}
     found = [config.method]
-    for section, name in _paths(config):
+    for section, name in _paths(config, wanted):
         value = _of(wanted, section, name)
-        if name == "seed" or value != _of(settings.plain(resolve(settings.make(**values))), section, name):
+        if name == "seed" or value != _of(filled_in(settings.make(**values)), section, name):
             _holder(values, section)[name] = value
             found += _flag(PREFIX.get(section, "") + name, value)
     return found
 
 
-def _paths(config: Config) -> list[tuple[str, str]]:
+def _paths(config: Config, wanted: dict[str, Any]) -> list[tuple[str, str]]:
     """Every setting that may differ, what others derive from first."""
     skipped = MACHINE | {"method", "order"} | ({"memory"} if config.memory_per_class else set())
     paths = []
@@ -41,7 +48,7 @@ def _paths(config: Config) -> list[tuple[str, str]]:
         if isinstance(part, Options):
             paths += [(name, key) for key in type(part).model_fields]
         elif name == "options":
-            paths += [(name, key) for key in resolve(config).options]
+            paths += [(name, key) for key in wanted["options"]]
         elif name not in skipped:
             paths.append(("", name))
     return paths

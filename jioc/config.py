@@ -6,6 +6,7 @@ This module imports neither torch nor numpy, so that `jioc --help` and a wrong w
 
 import hashlib
 import json
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -185,6 +186,12 @@ class Config(Options):
 MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
+OF_DATA = frozenset({
+    "data", "data_dir", "data_cache", "image_size", "canvas", "colour", "mean", "std", "flip", "on_bad", "test_share",
+    "split_seed",
+})  # fmt: skip
+"""Fields that decide what is read from the disk; runs that agree in them share a data set."""
+
 
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     """Pydantic's first complaint as one sentence with the flag's name."""
@@ -202,8 +209,22 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     if first["type"] == "string_pattern_mismatch":
         told = "it should be auto, cpu, cuda or cuda:1"  # the only field with a pattern
     if first["type"] == "extra_forbidden":
-        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration")
+        home = _home(str(first["loc"][0])) if error.title == "Config" and len(first["loc"]) == 1 else ""
+        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration{home}")
     return Refused(f"{name}: {first['input']!r} is refused: {told}")
+
+
+def _home(name: str) -> str:
+    """Where a setting that is looked for in the wrong place is."""
+    parts: list[tuple[str, str, type[Options]]] = [
+        ("later", "", Schedule), ("first", "first_", Schedule), ("second", "second_", Schedule),
+        ("coordination", "", Coordination),
+    ]  # fmt: skip
+    for section, prefix, part in parts:
+        if name.startswith(prefix) and name.removeprefix(prefix) in part.model_fields:
+            return f"; {section!r} has {name.removeprefix(prefix)!r}"
+    near = get_close_matches(name, Config.model_fields, n=1)
+    return f"; did you mean {near[0]!r}?" if near else "; a method's own are in 'options'"
 
 
 def make(**values: Any) -> Config:

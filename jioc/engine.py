@@ -145,7 +145,7 @@ class Engine:
         """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
         weights, world = method.weights(task), self.world
-        parts = index.chunk(self.how.parts) if self.how.parts > 1 else (index,)
+        parts = self._parts(index)
         for part in parts:
             x = self.train.augmented(part, self.augment, self.noise)
             y = self.train.labels[self.train.own(part)]
@@ -173,6 +173,10 @@ class Engine:
                 sums[name].add_(term.detach().sum())
         optimiser.step()
         world.mix_statistics(net, len(index))
+
+    def _parts(self, index: Tensor) -> tuple[Tensor, ...]:
+        """What of a batch goes through the network at once."""
+        return index.chunk(self.how.parts) if self.how.parts > 1 else (index,)
 
     # --- the machine ---
 
@@ -224,7 +228,7 @@ class Engine:
         try:
             steps.begin(batches, first)
             if isinstance(steps, EagerSteps):
-                self.train.prefetch(list(steps.batches[first:]))
+                self.train.prefetch([part for batch in steps.batches[first:] for part in self._parts(batch)])
         except RuntimeError as error:
             if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise

@@ -40,9 +40,14 @@ class Elsewhere(Failed):
         self.status = status
 
 
+def processes() -> int:
+    """How many share this run, as torchrun says."""
+    return int(os.environ.get("WORLD_SIZE") or 1)
+
+
 def first_process() -> bool:
     """Whether this process is the only one of its run, or the first: the one that speaks and writes."""
-    return int(os.environ.get("WORLD_SIZE", "1")) == 1 or os.environ.get("RANK", "0") == "0"
+    return processes() == 1 or os.environ.get("RANK", "0") == "0"
 
 
 def speaks(error: BaseException) -> bool:

@@ -1,17 +1,29 @@
 """`jioc run --dry-run`: what a run would do, and about how long it would take here."""
 
 import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from .config import Config
 from .console import scenario_line, table
+from .coordination import JIOC
 from .data.dataset import load
+from .data.loader import Stream
 from .data_command import Progress
+from .engine import OWN
+from .methods.base import Method
+from .nets.incremental import Net
 from .resolve import total_epochs
 from .runner import Run
+from .types import Task, Terms
 
-STEPS = 5
+STEPS, SPELL = 2, 0.2  # steps that are timed at least, and seconds
 
 
 def show(config: Config) -> None:
@@ -20,7 +32,7 @@ def show(config: Config) -> None:
     run = Run(config, dataset)
     sizes, counts = run.scenario.sizes, run.scenario.counts
     print(scenario_line(list(sizes), counts, config))
-    rows, images, first = [], 0, 0
+    rows, first = [], 0
     for t, size in enumerate(sizes):
         new = sum(counts[first : first + size])
         quota = run.method.memory.quota(first) if first else 0
@@ -35,29 +47,72 @@ def show(config: Config) -> None:
                 str(epochs),
             ]
         )
-        images, first = images + epochs * (new + held), first + size
+        first += size
     table(["task", "classes", "new images", "exemplars", "epochs"], rows)
-    speed = _speed(run)
+    images, seconds = measured(run)
     judged = "the held-out images" if run.scenario.held_out else "the test set"
-    print(f"{images:,} images through the network at about {speed:,.0f} a second here: {_duration(images / speed)}")
+    told = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
+    print(f"{told}: {_duration(seconds)}, without choosing exemplars and judging")
     print(f"judged by {judged}")
 
 
-def _speed(run: Run) -> float:
-    """Images a second over a few steps of the first task; later ones add a teacher's forward pass."""
-    task, data = run.arrival(0)
+def measured(run: Run) -> tuple[int, float]:
+    """The images that a run's stages train on, and the seconds they take by a few steps of tasks 1, 2 and the last.
+
+    The method learns every task with the steps left out, so that its networks grow as they would; exemplars are the
+    first images of their class, and features are drawn.
+    """
+    last, fits = len(run.scenario.sizes) - 1, list[tuple[str, int, int]]()
+    paces: dict[str, dict[int, float]] = {}  # of each stage, by task
+
+    def fit(method: Method, task: Task, stream: Stream, *, stage: str | None = None, **how: Any) -> None:
+        stage = stage or ("first" if task.n_old == 0 else "later")
+        fits.append((stage, task.index, stream.images * (run.engine.schedules[stage].epochs or 0)))
+        if task.index in (0, 1, last) or stage not in paces:
+            paces.setdefault(stage, {})[task.index] = pace(run, task, stream, **how)
+
+    def drawn(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
+        return F.normalize(torch.rand(len(index), net.width, generator=run.generators["order"]), dim=1).to(run.device)
+
+    run.method.memory.select = "first"
+    for t in range(last + 1):
+        task, data = run.arrival(t)
+        run.method.learn(task, replace(data, features=drawn), fit)
+    seconds = [n * np.interp(t, list(paces[stage]), list(paces[stage].values())) for stage, t, n in fits]
+    return sum(n for _, _, n in fits), float(sum(seconds))
+
+
+def pace(
+    run: Run,
+    task: Task,
+    stream: Stream,
+    net: Net | None = None,
+    params: Iterable[nn.Parameter] | None = None,
+    loss: Callable[..., Terms] | None = None,
+    coordination: JIOC | None = OWN,
+    train_mode: bool = True,
+) -> float:
+    """Seconds an image takes in a step, as `Engine.fit` would have it."""
     method = run.method
-    method.net.grow(task.n_new, method.generator)
-    method.net.train()
-    optimiser = torch.optim.SGD(method.net.parameters(), lr=1e-3)
-    index = data.new[: run.config.batch_size].to(run.device)
-    for i in range(STEPS + 1):
-        if i == 1:
-            _settle(run.device)
-            started = time.perf_counter()
-        run.engine.step(method, task, method.net, method.loss, None, optimiser, index, {})
+    net = (method.net if net is None else net).train(train_mode)
+    trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
+    coordination = method.coordination if coordination is OWN else coordination
+    optimiser = torch.optim.SGD(trained, lr=0.0)
+    index = stream.epoch(run.generators["order"])[0].to(run.device)
+
+    def step() -> None:
+        run.engine.step(method, task, net, loss or method.loss, coordination, optimiser, index, {})
+
+    step()
     _settle(run.device)
-    return STEPS * len(index) / (time.perf_counter() - started)
+    steps, started = 0, time.perf_counter()
+    while steps < STEPS or time.perf_counter() - started < SPELL:
+        step()
+        steps += 1
+    _settle(run.device)
+    spent = time.perf_counter() - started
+    net.eval()
+    return spent / (steps * len(index))
 
 
 def _settle(device: torch.device) -> None:

@@ -172,6 +172,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _config(self, learnt: "Learnt") -> Config:
+        if not isinstance(self.method, str):
+            raise Refused(f"method is a name or a Python file's, not {self.method!r}")
         spec = specs.find(self.method)
         own = self.get_params(deep=False)
         for name in ("method", "readout", "flip", "random_state", "settings"):

@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
         found, rest = self.parse_known_args(words)
         if rest:
             flags = [flag for action in self._actions for flag in action.option_strings]
-            wrong = rest[0].split("=")[0]
+            wrong = next((word for word in rest if word.startswith("-")), rest[0]).split("=")[0]
             raise (
                 unknown("option", wrong, flags) if wrong.startswith("-") else Refused(f"{wrong!r} is one word too many")
             )

@@ -64,9 +64,9 @@ def scaled(values: Values, spec: Spec, scale: float) -> Values:
     """The schedule that much as long; what is not given follows the tasks after the first."""
     if scale == 1:
         return values
-    found = dict(values)
+    given, found = settings.make(**values), dict(values)
     for section, usual in (("later", spec.later.epochs), ("first", None), ("second", None)):
-        part = dict(values.get(section) or {})
+        part = getattr(given, section).model_dump(exclude_none=True)
         epochs = part.get("epochs") or usual
         if epochs is not None:
             part["epochs"] = max(1, round(epochs * scale))

@@ -73,10 +73,10 @@ def taught(
 ) -> "Learner":
     """The model of a folder after the classes of another."""
     from .model import load
-    from .runner import _until
+    from .runner import until
 
     learner = load(source, to_learn=True, device=config.device, method=config.method)
-    dataset = images_for(learner, folder, config, _until(stop, tell))
+    dataset = images_for(learner, folder, config, until(stop, tell))
     config = config.model_copy(update={"data": str(folder)})
     return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
 
@@ -96,7 +96,7 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
         "std": None,
         "flip": None,
     }
-    return load(config.model_copy(update=reading), tell)
+    return load(config.model_copy(update=reading), tell, more=True)
 
 
 def keep(target: Path, learner: "Learner") -> None:
@@ -139,10 +139,10 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_known(source: Path, folder: Path) -> None:
-    """Before a single image is decoded."""
-    catalogue.find(str(folder.absolute()), 8)
+    """Before a single image is decoded; of arrays once they are there."""
+    entry = catalogue.find(str(folder.absolute()), 8)
     known = set(map(str, _about(source)["classes"]))
-    again = [name for name in listing.class_names(folder) if name in known]
+    again = [name for name in listing.class_names(folder) if name in known] if entry.module == "pictures" else []
     if again:
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
 
@@ -152,7 +152,9 @@ def _parser(spec: Spec, usual: Config | None, add_help: bool = True) -> Parser:
     told = f"Teach a saved model the class folders in FOLDER as its next task. {told}"
     parser = Parser("jioc learn", description=told, add_help=add_help)
     parser.add_argument("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
-    parser.add_argument("folder", nargs="?", type=Path, help="a folder of class folders, or a csv of path and label")
+    parser.add_argument(
+        "folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file"
+    )
     parser.add_argument("--out", type=Path, help="keep the new model there; by default it takes the old one's place")
     parser.add_argument(
         "--known", default="refuse", metavar="{refuse,add}",

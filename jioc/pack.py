@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 
-from .config import Config
+from .config import OF_DATA, Config
 from .data.dataset import Dataset, load
 from .errors import Interrupted
 from .resolve import resolve
-from .runner import Callback, Result, Run, pick_device, refuse_early
+from .runner import Callback, Result, Run, pick_device, refuse_early, until
 from .store import Store
 from .streams import undisturbed
 
@@ -51,11 +51,12 @@ def pack(
             if stop is not None and stop():
                 raise Interrupted("stopped before it began")
             config = resolve(configs[i])
-            dataset = data(config)
+            tell = callback(i) if callback else None
+            dataset = data(config, until(stop, tell))
             refuse_early(config, dataset)
             store = None if outs is None else Store(Path(outs[i]), config, resume)
             with own_stream(pick_device(config.device)):
-                return Run(config, dataset, store, callback(i) if callback else None, stop).go()
+                return Run(config, dataset, store, tell, stop).go()
         except Exception as error:
             return error
         finally:
@@ -82,17 +83,15 @@ def own_stream(device: torch.device) -> Any:
 
 
 class SharedData:
-    """Each data set loaded once, whoever asks first."""
+    """Each data set loaded once, whoever asks first; that run is told of it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loaded: dict[str, Dataset] = {}
 
-    def __call__(self, config: Config) -> Dataset:
-        fields = list(Config.model_fields)
-        of_data = set(fields[fields.index("data") : fields.index("long_tail")]) | {"data_cache"}
-        key = config.model_dump_json(include=of_data)
+    def __call__(self, config: Config, tell: Callback) -> Dataset:
+        key = config.model_dump_json(include=set(OF_DATA))
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = load(config)
+                self._loaded[key] = load(config, tell)
             return self._loaded[key]

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from .errors import Elsewhere, Failed, Interrupted, OfAnother, Refused
+from .errors import Elsewhere, Failed, Interrupted, OfAnother, Refused, processes
 from .nets.incremental import Net
 from .nets.synchronised import synchronise
 
@@ -187,7 +187,7 @@ _worlds = itertools.count()  # that this process has been in: the store still ho
 
 def local_rank() -> int:
     """Which of this machine's processes this one is."""
-    return int(os.environ.get("LOCAL_RANK", "0")) if int(os.environ.get("WORLD_SIZE", "1")) > 1 else 0
+    return int(os.environ.get("LOCAL_RANK", "0")) if processes() > 1 else 0
 
 
 @cache
@@ -202,7 +202,7 @@ def together(bn: str) -> Iterator[World]:
 
     Where the run fails in one process, that process should end: the others then notice, and one of them says why.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if processes() == 1:
         yield World(bn=bn)
         return
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):

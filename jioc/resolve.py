@@ -26,6 +26,8 @@ def resolve(config: Config, entry: datasets.Entry | None = None) -> Config:
         raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if spec.memory == "exemplars":
         _check_memory(config, entry.classes, spec)
+    if spec.second is None and config.second != Schedule():
+        raise Refused(f"second: {spec.name} has no second stage")
     coordination = config.coordination
     if coordination.host_kd is None:
         coordination = coordination.model_copy(update={"host_kd": spec.host_kd})

@@ -75,7 +75,7 @@ def run(
         callback = callback if world.first else None
         if out is not None and world.first:
             refuse_taken(Path(out), config, resume)  # before images are decoded
-        dataset = load(config, _until(stop, callback))
+        dataset = load(config, until(stop, callback))
         refuse_early(config, dataset, world)
         store = None if out is None or not world.first else Store(Path(out), config, resume)
         try:
@@ -85,7 +85,7 @@ def run(
                 store.close()
 
 
-def _until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
+def until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
     """The callback of work before there is anything to resume."""
 
     def tell(kind: str, what: dict[str, Any]) -> None:

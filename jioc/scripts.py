@@ -1,23 +1,34 @@
-"""Somebody's Python file, imported once: a method or a data set of their own."""
+"""Somebody's Python file, imported once, and again when it has changed: a method or a data set of their own."""
 
-import importlib.util
 import sys
+import threading
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
 from .errors import Refused
 
+_importing = threading.RLock()
+
 
 def imported(path: Path) -> ModuleType:
-    """The file as a module, under a name that holds its place."""
-    name = f"jioc_script_{path.resolve()}"
-    if name not in sys.modules:
-        source = importlib.util.spec_from_file_location(name, path)
-        assert source is not None and source.loader is not None
-        module = sys.modules[name] = importlib.util.module_from_spec(source)
-        try:
-            source.loader.exec_module(module)
-        except Exception as error:
-            del sys.modules[name]
-            raise Refused(f"{str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
-    return sys.modules[name]
+    """The file as a module, under a name that holds its place and tells one state of it from the next."""
+    about = path.stat()
+    name = f"jioc_script_{path.resolve()}:{about.st_mtime_ns}:{about.st_size}"
+    with _importing:
+        if name not in sys.modules:
+            source = spec_from_file_location(name, path)
+            assert source is not None
+            module = sys.modules[name] = module_from_spec(source)
+            try:
+                # not by the loader: its bytecode tells states of the file apart by whole seconds
+                exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
+            except (Exception, SystemExit) as error:
+                del sys.modules[name]
+                raise Refused(f"{str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
+        return sys.modules[name]
+
+
+def of_one_file(a: str, b: str) -> bool:
+    """Whether two modules are states of the same file."""
+    return a != b and a.rsplit(":", 2)[0] == b.rsplit(":", 2)[0]

@@ -101,9 +101,11 @@ def locked(folder: Path) -> IO[bytes]:
     lock = open(folder / ".lock", "ab")  # noqa: SIM115
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except OSError as error:
         lock.close()
-        raise Refused(f"another process is writing to {str(folder)!r}") from None
+        if isinstance(error, BlockingIOError):
+            raise Refused(f"another process is writing to {str(folder)!r}") from None
+        raise Refused(f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}") from None
     return lock
 
 

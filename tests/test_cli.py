@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import yaml
 
 from jioc import config as settings
 from jioc.cli import main
-from jioc.errors import Refused
+from jioc.errors import Refused, first_process
 from jioc.stopping import duration
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -30,6 +31,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["runn"], "unknown command 'runn'; did you mean 'run'?"),
         (["run"], "jioc run needs a method"),
         (["run", "icral"], "unknown method 'icral'; did you mean 'icarl'?"),
+        (["run", "er"], "unknown method 'er'; here it is 'replay'"),
         (["run", "icarl", "--memroy", "5"], "unknown option '--memroy'; did you mean '--memory'?"),
         (["run", "icarl", "--memory", "-5"], "--memory: '-5' is refused"),
         (["run", "icarl", "--memory", "many"], "--memory: 'many' is refused"),
@@ -49,6 +51,10 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--config", "nowhere.yaml"], "there is no configuration"),
         (["run", "nowhere.py"], "there is no method file"),
         (["run", "finetune", "--kd-weight", "2"], "unknown option '--kd-weight'"),
+        (["run", "--help-me"], "unknown option '--help-me'"),
+        (["run", "--memroy", "5", "icarl"], "unknown option '--memroy'; did you mean '--memory'?"),
+        (["run", "--bias-loss", "pycil", "icarl"], "unknown option '--bias-loss'"),
+        (["run", "--memory", "40", "icral"], "unknown method 'icral'; did you mean 'icarl'?"),
         (["run", "icarl", "--tasks", "11"], "--tasks 11 is more than the 10 classes"),
         (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
         (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
@@ -211,6 +217,19 @@ def test_the_method_may_stand_anywhere(tmp_path: Path, capsys: pytest.CaptureFix
     assert yaml.safe_load((out / "config.yaml").read_text())["method"] == "replay"
 
 
+def test_a_methods_own_flags_are_known_before_its_name_and_beside_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bic.yaml"
+    path.write_text("method: bic\nmemory: 40\ndevice: cpu\n")
+    file, quick = ["--config", str(path)], ["--dry-run", "--memory", "40"]
+    for words in (["--bias-loss", "pycil", "bic"], ["--second-epochs", "2", "bic"], [*file, "--bias-loss", "pycil"]):
+        assert main(["run", *quick, *words]) == 0
+    capsys.readouterr()
+    assert main(["run", *file, "--kd-weight", "2"]) == 2
+    assert capsys.readouterr().err.startswith("jioc: unknown option '--kd-weight'")
+
+
 @pytest.mark.parametrize("text", ["later: 5\n", "coordination: jioc\n", "options: null\n", "1: 2\n", "memory: many\n"])
 def test_a_config_of_wrong_types_is_a_sentence(text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "config.yaml"
@@ -218,6 +237,34 @@ def test_a_config_of_wrong_types_is_a_sentence(text: str, tmp_path: Path, capsys
     assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "--:" not in told and not (tmp_path / "run").exists()
+
+
+def test_a_second_stage_is_refused_where_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("method: icarl\nsecond: {epochs: 5}\n")
+    assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == "jioc: second: icarl has no second stage\n"
+    assert main(["run", "--config", str(path), "bic", "--memory", "40", "--dry-run", "--device", "cpu"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("epochs", "'later' has 'epochs'"),
+        ("first_epochs", "'first' has 'epochs'"),
+        ("coordinate", "'coordination' has 'coordinate'"),
+        ("kd_weight", "a method's own are in 'options'"),
+        ("memorry", "did you mean 'memory'?"),
+    ],
+)
+def test_a_setting_in_the_wrong_place_is_told_where_it_is(setting: str, told: str) -> None:
+    with pytest.raises(Refused, match=f"^unknown setting '{setting}' in the configuration; {re.escape(told)}$"):
+        settings.make(method="icarl", **{setting: 5})
+
+
+def test_without_torchrun_an_empty_world_size_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "")
+    assert first_process() and main(["list", "recipes"]) == 0
 
 
 def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -235,6 +282,30 @@ def test_a_dry_run_prints_and_writes_nothing(
     told = capsys.readouterr().out
     assert "5 tasks of 2 classes; 40 exemplars" in told and "a second here" in told
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["ssil", "foster", "der"])
+def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
+    method: str, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jioc import estimate
+    from jioc.data.dataset import load
+    from jioc.resolve import resolve
+    from jioc.runner import Run, run
+
+    trained, wide = [], []
+    small |= {"first": {"epochs": 2}, "later": {"epochs": 1}, "task_sizes": (3, 2, 2, 3)}
+    run(method=method, callback=lambda kind, what: trained.append(what.get("images", 0)), **small)
+
+    def pace(run: Run, task: Any, stream: Any, net: Any = None, **how: Any) -> float:
+        wide.append((net or run.method.net).width)
+        return 1.0
+
+    monkeypatch.setattr(estimate, "pace", pace)
+    config = resolve(settings.make(method=method, **small))
+    assert estimate.measured(Run(config, load(config))) == (sum(trained), sum(trained))
+    if method == "der":
+        assert [w / wide[0] for w in wide] == [1, 2, 4]  # the network is as wide as it will be
 
 
 @pytest.mark.data

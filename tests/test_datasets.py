@@ -130,6 +130,13 @@ def test_tiny_imagenet(tmp_path: Path) -> None:
     assert d.augment == Augment(pad=4, flip=True) and d.record["split"] == {"made": False}
 
 
+@pytest.mark.parametrize(("line", "told"), [("val_0.JPEG", "not a name, a tab and a class"), ("x\tn0", "names 'n0'")])
+def test_a_torn_line_of_tiny_imagenet_gets_a_sentence(tmp_path: Path, line: str, told: str) -> None:
+    (tiny_imagenet(tmp_path) / "val" / "val_annotations.txt").write_text(line + "\n")
+    with pytest.raises(Refused, match=told):
+        read("tinyimagenet", tmp_path)
+
+
 def test_tiny_imagenet_with_val_in_class_folders(tmp_path: Path) -> None:
     root = tiny_imagenet(tmp_path)
     before = read("tinyimagenet", tmp_path)
@@ -371,7 +378,9 @@ def test_get_fetches_checks_and_unpacks(
     assert cli.main(words) == 0 and "cub200 lies in" in capsys.readouterr().out
     assert len(read("cub200", tmp_path / "data").train_y) == 6
     shutil.rmtree(server[0])
-    assert cli.main(words) == 0  # it is there: nothing is fetched
+    assert cli.main(words) == 0 and "nothing is fetched" in capsys.readouterr().out
+    shutil.rmtree(tmp_path / "data" / "CUB_200_2011")
+    assert cli.main(words) == 0 and "nothing is fetched" not in capsys.readouterr().out  # from the archive
 
 
 def test_a_wrong_checksum_is_refused_and_the_file_removed(

@@ -231,6 +231,7 @@ def test_labels_are_names() -> None:
     ("parameters", "sentence"),
     [
         ({"method": "icrl"}, "unknown method 'icrl'; did you mean 'icarl'"),
+        ({"method": None}, "method is a name or a Python file's, not None"),
         ({"coordinate": "both"}, "coordinate: 'both' is refused"),
         ({"method": "lwf", "coordinate": "jioc"}, "lwf keeps no exemplars.*; coordinate ic can"),
         ({"memory": 5}, "^memory 5 leaves no exemplar for each of 6 classes"),

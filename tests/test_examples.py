@@ -1,6 +1,7 @@
 """The examples do what they say, and what a page shows of them is what they hold."""
 
 import json
+import os
 import re
 import runpy
 from pathlib import Path
@@ -14,7 +15,6 @@ import jioc
 from jioc import losses
 from jioc.cli import main
 from jioc.config import make
-from jioc.data import own
 from jioc.data.dataset import load
 from jioc.errors import Interrupted, Refused
 from jioc.types import Batch, Output, Task
@@ -112,6 +112,7 @@ def test_the_rows_and_labels_are_those_of_the_file(data_file: Any) -> None:
         ("", "'mine.py' has no function load()"),
         ("1 / 0", "cannot be imported: ZeroDivisionError"),
         ("def load():\n    return open('/nowhere')", "load() in 'mine.py' fails: FileNotFoundError"),
+        ("load = lambda: __import__('sys').exit(3)", "load() in 'mine.py' fails: SystemExit: 3"),
         ("load = lambda: (x, y)", "should return train_x, train_y, test_x, test_y"),
         ("load = lambda: (x / 1.0, y, x, y)", "train_x in 'mine.py' holds float64; images are uint8"),
         ("load = lambda: (x[0], y, x, y)", "has the shape (9, 9)"),
@@ -133,6 +134,13 @@ def test_arrays_that_are_no_data_set_are_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_data_file_that_has_changed_is_read_again(data_file: Any) -> None:
+    for when, level in enumerate([3, 7, 7]):
+        path = data_file(f"load = lambda: (x + np.uint8({level}), y, x, y)")
+        os.utime(path, ns=(when, when))
+        assert load(make(method="icarl", data=str(path))).train_x.max() == level
+
+
 def test_a_run_goes_on_with_the_same_arrays_alone(data_file: Any, tmp_path: Path) -> None:
     level = tmp_path / "level"
     level.write_text("1")
@@ -141,6 +149,6 @@ def test_a_run_goes_on_with_the_same_arrays_alone(data_file: Any, tmp_path: Path
     with pytest.raises(Interrupted):
         jioc.run(data=str(path), out=tmp_path / "run", stop=lambda: True, **values)
     level.write_text("2")
-    own.arrays.cache_clear()
+    path.touch()  # a file that has not changed is not asked again
     with pytest.raises(Refused, match="are not those this run began with"):
         jioc.run(data=str(path), out=tmp_path / "run", resume=True, **values)

@@ -99,6 +99,7 @@ def test_csv_with_and_without_names(tmp_path: Path, head: str) -> None:
     ("text", "told"),
     [
         ("", "is empty"),
+        ("path,label\n", "names its columns and holds no row"),
         ("x.png\n", "row 1 has no path or no label"),
         ("x.png,a,somewhere\n", "split 'somewhere'"),
         ("x.png,a,train\ny.png,a,\n", "some rows say which split"),
@@ -294,6 +295,15 @@ def test_a_class_with_one_image_is_learnt_and_not_judged(folder: Path, small: di
     assert result["tasks"][0]["cnn"]["per_class"][result["classes"].index("bird")] is None
     with pytest.raises(Refused, match="no class of task . has an image to judge by"):
         run(method="finetune", **(small | {"task_sizes": (1, 1, 1)}))
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_where_nothing_can_be_judged_other_tasks_are_no_advice(
+    tasks: int, tmp_path: Path, small: dict[str, Any]
+) -> None:
+    place = class_folders(tmp_path / "ones", {"a": 1, "b": 1})
+    with pytest.raises(Refused, match="there is no image to judge by: .*no class has two images"):
+        run(method="finetune", **(small | {"data": str(place), "task_sizes": None, "tasks": tasks}))
 
 
 def test_a_file_in_train_and_test_is_not_trained_on(tmp_path: Path) -> None:

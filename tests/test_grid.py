@@ -18,6 +18,7 @@ import yaml
 from made_results import made
 from test_resume import outcome
 from test_runs import figures
+from trees import class_folders
 
 from jioc import config as settings
 from jioc import grid, launch, recipes
@@ -178,6 +179,22 @@ def test_an_interrupted_grid_says_so_and_begins_no_other_run(
     assert [line["event"] for line in events(tmp_path / "out")] == ["begins", "stopped"]
 
 
+def test_a_grid_tells_the_notes_of_its_data_and_can_be_stopped_while_images_are_decoded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pictures = class_folders(tmp_path / "pictures", {"a": 6, "b": 6})
+    (pictures / "a" / "broken.png").write_bytes(b"no image")
+    few = BOTH | {"base": BASE | {"data": str(pictures), "task_sizes": [1, 1], "image_size": 8, "memory": 4}}
+    words = [file(tmp_path, **few), "--seeds", "1", "--data-cache", str(tmp_path / "cache")]
+    words += ["--out", str(tmp_path / "out")]
+    asked = itertools.count()
+    with pytest.raises(Interrupted, match="0 of 2 runs are finished"):
+        grid.main(words, lambda: next(asked) > 0)  # once before the run, then as the first image is decoded
+    assert not (tmp_path / "out").exists() and not list((tmp_path / "cache").glob("*/about.json"))
+    assert grid.main(words, lambda: False) == 0
+    assert capsys.readouterr().out.count("'a/broken.png'") == 1
+
+
 def test_a_grid_leaves_before_its_time_limit_and_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["grid", file(tmp_path, **BOTH), "--out", str(tmp_path / "out"), "--seeds", "1"]
     assert "0 of 2 runs are finished" in refused([*words, "--time-limit", "0.001"], capsys, status=75)
@@ -262,6 +279,14 @@ def test_a_scaled_schedule_is_shorter_throughout() -> None:
     given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.1)
     first = resolve(settings.make(**given)).first
     assert (first.epochs, first.milestones) == (10, (4, 8))
+
+
+@pytest.mark.parametrize("wrong", [{"later": 3}, {"first": {"milestones": 5}}, {"later": {"epochs": "many"}}])
+def test_what_is_no_schedule_is_refused_before_it_is_scaled(wrong: dict[str, Any]) -> None:
+    with pytest.raises(Refused, match="is refused"):
+        scaled({"method": "icarl"} | wrong, find("icarl"), 0.1)
+    quoted = scaled({"method": "icarl", "later": {"epochs": "17"}}, find("icarl"), 0.1)  # as YAML may have it
+    assert quoted["later"]["epochs"] == 2
 
 
 # --- elsewhere, without a cluster ---

@@ -135,6 +135,25 @@ def test_what_cannot_be_done_is_refused_and_nothing_written(
     assert contents(run) == before and not new.exists()
 
 
+def test_a_python_files_arrays_are_learnt_and_one_class_is_as_usual_as_many(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "arrays.py"
+    for label in ("6", "5"):
+        file.write_text(
+            "from PIL import Image; import numpy as np, pathlib\n"
+            f"x = np.stack([np.asarray(Image.open(p)) for p in pathlib.Path({str(place / 'two' / '6')!r}).iterdir()])\n"
+            f"load = lambda: (x[4:], np.array([{label!r}] * (len(x) - 4)), x[:4], np.array([{label!r}] * 4))\n"
+        )
+        assert main(["learn", str(run), str(file), "--device", "cpu", "--epochs", "1"]) == (0 if label == "6" else 2)
+    assert "already learnt: '5'" in capsys.readouterr().err and jioc.load(run).classes == list("0123456")
+    seven = write(tmp_path / "one", "7", 10)
+    assert main(["learn", str(run), str(seven), "--device", "cpu", "--epochs", "1"]) == 0
+    assert "one class" not in capsys.readouterr().err
+    assert main(["data", "check", str(seven)]) == 0
+    assert "there is one class, '7'; classes are the folders directly inside" in capsys.readouterr().err
+
+
 def test_an_unfinished_run_is_finished_first(place: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = json.loads((run / "result.json").read_bytes())
     (run / "result.json").write_text(json.dumps(result | {"complete": False}))

@@ -1,11 +1,13 @@
 """A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from jioc.cli import main
+from jioc.methods import specs
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "own_method.py"
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -49,6 +51,7 @@ def test_a_loss_that_is_averaged_already_is_refused(tmp_path: Path, capsys: pyte
     [
         ("x = 1\n", "registers 0 methods"),
         ("1 / 0\n", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)\n", "cannot be imported: SystemExit: 3"),
         ("def (\n", "cannot be imported: SyntaxError"),
     ],
 )
@@ -60,3 +63,13 @@ def test_a_file_that_is_no_method_is_refused(
     assert main(["run", str(path), "--out", str(tmp_path / "run")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_method_file_that_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(specs, "_CLASSES", dict(specs._CLASSES))
+    path, source = tmp_path / "mine.py", EXAMPLE.read_text()
+    for when, name in enumerate(["FeatureReplay", "AnotherReplay", "FeatureReplay"]):  # of one length
+        path.write_text(source.replace("FeatureReplay", name))
+        os.utime(path, ns=(when, when))
+        assert specs.load(str(path)).__name__ == name
+    assert specs.load(str(path)) is specs.load(str(path))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 from test_datasets import tiny_imagenet
+from trees import class_folders
 
 from jioc import cli, command, recipes
 from jioc import config as settings
@@ -123,6 +124,16 @@ def test_the_line_of_any_run_gives_its_settings(
     config = resolve(settings.make(**values, **given, device="cpu", checkpoint_every=7))
     differs = settings.differences(settings.plain(repeated(config)), settings.plain(config))
     assert set(differs) <= MACHINE
+
+
+def test_the_line_of_a_run_lists_its_data_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class_folders(tmp_path, {"a": 1, "b": 1})
+    (tmp_path / "x.csv").write_text("path,label\na/0.png,a\nb/0.png,b\n")
+    config = resolve(settings.make(method="icarl", data=str(tmp_path / "x.csv"), later={"lr": 0.2}))
+    listed: list[Path] = []
+    monkeypatch.setattr("jioc.data.listing.class_names", lambda place: listed.append(place) or ["a", "b"])
+    assert command.words(config) == ["icarl", "--data", str(tmp_path / "x.csv"), "--lr", "0.2", "--seed", "1"]
+    assert len(listed) == 2  # at the size it has, and at the one that the settings name
 
 
 def test_a_class_order_is_repeated_from_the_runs_own_file() -> None:

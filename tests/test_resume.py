@@ -1,5 +1,6 @@
 """Killed at any moment, a run goes on to the same result and the same weights, bit for bit."""
 
+import errno
 import itertools
 import json
 import os
@@ -228,7 +229,7 @@ def test_a_run_that_began_on_another_kind_of_device_is_refused(tmp_path: Path) -
         Run(config, load(config)).restore(unpack(newest / "begin") | {"device": "cuda"})
 
 
-def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any]) -> None:
+def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
     run(method="replay", **small, out=folder)
     from jioc import config as settings
@@ -240,6 +241,10 @@ def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any]) -> None:
         Store(folder, config, resume=True)
     first.close()
     Store(folder, config, resume=True).close()
+    unable = OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))  # a file system without locks
+    monkeypatch.setattr("fcntl.flock", lambda *args: (_ for _ in ()).throw(unable))
+    with pytest.raises(Refused, match="cannot be locked.*: Function not implemented"):
+        Store(folder, config, resume=True)
 
 
 def test_a_disk_that_is_full_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,15 @@ def test_other_batches_than_announced_are_right_too() -> None:
     agree(resident, streamed, batches[:2])
 
 
+@pytest.mark.parametrize("parts", [1, 3])
+def test_every_part_of_a_batch_was_announced(
+    parts: int, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Images, "_announced", lambda self, index: pytest.fail("gathered only when it was asked for"))
+    small |= {"later": {"epochs": 1}, "first": {"epochs": 2}}
+    assert run(method="ssil", stream="yes", accumulate=parts, **small)["complete"]
+
+
 @pytest.mark.parametrize("data", ["digits", "folder"])
 def test_weights_and_results_are_the_same_bit_for_bit(data: str, small: dict[str, Any], tmp_path: Path) -> None:
     if data == "folder":  # memory-mapped, and cropped from a larger canvas

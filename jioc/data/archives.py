@@ -57,6 +57,7 @@ def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda te
         raise Refused(f"{entry.name} is shipped with the package; there is nothing to fetch")
     present = next((folder / f for f in (entry.folder, *entry.other_folders) if (folder / f).is_dir()), None)
     if present is not None:
+        say(f"nothing is fetched: {str(present)!r} is there; delete it to fetch it anew")
         return present
     if entry.archive is None:
         raise Refused(_advice(entry, folder))

@@ -62,12 +62,14 @@ def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarr
 
 
 def _checked(path: Path, md5: str) -> dict[bytes, Any]:
+    anew = "delete its folder, and jioc data get fetches it anew"
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise Refused(f"{str(path)!r} cannot be read: {error.strerror}") from None
+        missing = f"; {anew}" if isinstance(error, FileNotFoundError) else ""
+        raise Refused(f"{str(path)!r} cannot be read: {error.strerror}{missing}") from None
     if hashlib.md5(raw).hexdigest() != md5:
-        raise Refused(f"{str(path)!r} is damaged: its md5 is not the official file's; fetch it again")
+        raise Refused(f"{str(path)!r} is damaged: its md5 is not the official file's; {anew}")
     return PlainUnpickler(io.BytesIO(raw), encoding="bytes").load()
 
 

@@ -38,8 +38,16 @@ class Dataset:
         return (c, h, w) if self.size is None else (c, self.size, self.size)
 
 
-def load(config: Config, tell: Callable[[str, dict[str, Any]], None] | None = None, thorough: bool = False) -> Dataset:
-    """The data set of a configuration, read and checked; `thorough`: a large cache's checksum too."""
+def load(
+    config: Config,
+    tell: Callable[[str, dict[str, Any]], None] = lambda kind, what: None,
+    thorough: bool = False,
+    more: bool = False,
+) -> Dataset:
+    """The data set of a configuration, read and checked.
+
+    `thorough`: a large cache's checksum too; `more`: its classes come beside others, so that one is as usual as many.
+    """
     from . import archives, cache
 
     entry = catalogue.find(config.data, config.image_size)
@@ -48,7 +56,9 @@ def load(config: Config, tell: Callable[[str, dict[str, Any]], None] | None = No
     if where is None and entry.folder is not None:
         where = archives.located(entry, catalogue.data_folder(config.data_dir), cache.cache_folder(config.data_cache))
     if entry.module == "pictures":
-        dataset = module.load(entry, where, config, tell or (lambda kind, what: None), thorough)
+        dataset = module.load(entry, where, config, tell, thorough)
+        if len(dataset.classes) == 1 and not more:
+            tell("note", {"text": _one_class(dataset.classes[0], entry)})
     else:
         dataset = replace(module.load(entry, where), tasks=entry.tasks)
     if not len(dataset.train_y):
@@ -56,6 +66,12 @@ def load(config: Config, tell: Callable[[str, dict[str, Any]], None] | None = No
     if config.flip is not None:
         dataset = replace(dataset, augment=replace(dataset.augment, flip=config.flip))
     return with_statistics(dataset, config)
+
+
+def _one_class(name: str, entry: catalogue.Entry) -> str:
+    folder = entry.place is not None and entry.place.is_dir()
+    told = "; classes are the folders directly inside the one that is given" if folder else ""
+    return f"there is one class, {name!r}{told}"
 
 
 def with_statistics(dataset: Dataset, config: Config) -> Dataset:

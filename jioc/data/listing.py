@@ -236,6 +236,8 @@ def csv_rows(place: Path) -> list[tuple[str, str, str | None]]:
         rows = rows[1:]
     else:
         path, label, split = 0, 1, 2 if len(head) > 2 else None
+    if not rows:
+        raise Refused(f"{str(place)!r} names its columns and holds no row; it needs one for each image")
     found = []
     for number, row in enumerate(rows, 1):
         if len(row) <= max(path, label) or not row[path] or not row[label]:

@@ -23,7 +23,10 @@ def tiny_imagenet(root: Path) -> Listing:
     test: list[File] = []
     if annotations.is_file() and (root / "val" / "images").is_dir():
         for line in _lines(annotations):
-            name, wnid = line.split("\t")[:2]
+            name, tab, rest = line.partition("\t")
+            wnid = rest.split("\t")[0]
+            if not tab:
+                raise Refused(f"{str(annotations)!r} has a line that is not a name, a tab and a class: {line!r}")
             if wnid not in label:
                 raise Refused(f"{str(annotations)!r} names {wnid!r}, which wnids.txt does not have")
             if file := find.one(os.path.join("val", "images", name), label[wnid]):

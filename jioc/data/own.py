@@ -8,8 +8,8 @@ are the classes. Mean and deviation are measured on the training images.
 """
 
 import hashlib
-from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -30,13 +30,14 @@ def entry(place: Path) -> Entry:
 
 
 def load(entry: Entry, where: Path) -> Dataset:
+    from .arrays import statistics
     from .pictures import usual_augment
 
     train_x, train_y, test_x, test_y = arrays(where.resolve())
     names = np.unique(train_y)
     x, judged_x = (np.ascontiguousarray(part.transpose(0, 3, 1, 2)) for part in (train_x, test_x))
     y, judged_y = (np.searchsorted(names, part).astype(np.int64) for part in (train_y, test_y))
-    mean, std = x.mean((0, 2, 3), np.float64) / 255, x.std((0, 2, 3), np.float64) / 255
+    mean, std = statistics(x)
     return Dataset(
         name=entry.name,
         classes=[str(name) for name in names],
@@ -44,23 +45,32 @@ def load(entry: Entry, where: Path) -> Dataset:
         train_y=y,
         test_x=judged_x,
         test_y=judged_y,
-        mean=tuple(mean.tolist()),
-        std=tuple(np.where(std > 0, std, 1).tolist()),
+        mean=mean,
+        std=std,
         augment=usual_augment(entry.size, entry.size),
         record={"fingerprint": _fingerprint(x, y, judged_x, judged_y)},
     )
 
 
-@cache
+_read: dict[Path, tuple[ModuleType, Arrays]] = {}
+
+
 def arrays(path: Path) -> Arrays:
-    """What the file's `load` returns, checked, images as (n, h, w, c)."""
-    place = repr(path.name)
-    function = getattr(imported(path), "load", None)
+    """What the file's `load` returns, called once for each state of the file."""
+    module = imported(path)
+    if path not in _read or _read[path][0] is not module:
+        _read[path] = module, _arrays(module, repr(path.name))
+    return _read[path][1]
+
+
+def _arrays(module: ModuleType, place: str) -> Arrays:
+    """Checked, images as (n, h, w, c)."""
+    function = getattr(module, "load", None)
     if not callable(function):
         raise Refused(f"{place} has no function load(); a data file has one that returns images and labels")
     try:
         found = function()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise Refused(f"load() in {place} fails: {type(error).__name__}: {error}") from error
     if not isinstance(found, tuple | list) or len(found) != 4:
         raise Refused(f"load() in {place} should return train_x, train_y, test_x, test_y")

@@ -39,9 +39,6 @@ def load(entry: Entry, where: Path, config: Config, tell: Tell, thorough: bool =
     kept = cache.kept(found, entry.name, canvas, colour, settings, arrange, folder, tell, thorough)
     record = {"layout": found.layout, "image_size": size, "canvas": canvas, **kept.about}
     _report(record, config.on_bad, tell)
-    if len(kept.classes) == 1:
-        told = f"there is one class, {kept.classes[0]!r}; classes are the folders directly inside the one that is given"
-        tell("note", {"text": told})
     mean, std = IMAGENET if named else (record["mean"], record["std"])
     n = kept.n_train
     if named and entry.images is not None and (n, len(kept.labels) - n) != entry.images:

@@ -39,6 +39,8 @@ def make(dataset: Dataset, config: Config) -> Scenario:
         train = [index[:k] for index, k in zip(train, kept, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
+    if not sum(map(len, test)):
+        raise Refused("there is no image to judge by: the test set is empty, or no class has two images to split")
     for t, size in enumerate(sizes):
         first = sum(sizes[:t])
         if not sum(map(len, test[first : first + size])):

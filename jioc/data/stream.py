@@ -44,7 +44,7 @@ class Streamed(Images):
         return self._gather(index.cpu()).on(self.device)
 
     def _announced(self, index: Tensor) -> Tensor:
-        if not self._ready or self._ready[0][0] is not index:  # not the one that was announced
+        if not self._ready or not _same(self._ready[0][0], index):  # not the one that was announced
             return super()._announced(index)
         _, future = self._ready.popleft()
         self._fill()
@@ -63,6 +63,11 @@ class Streamed(Images):
         finally:
             self._spare.append(buffer)
         return Gathered(sent, buffer.sent)
+
+
+def _same(announced: Tensor, index: Tensor) -> bool:
+    """Whether they are the same piece of memory, which the one that is held keeps from being used again."""
+    return announced.data_ptr() == index.data_ptr() and len(announced) == len(index)
 
 
 class Buffer:

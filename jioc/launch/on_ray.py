@@ -151,7 +151,7 @@ class Keeper:
             try:
                 fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
-            except OSError:
+            except BlockingIOError:
                 time.sleep(1)
         self.lock.close()
         return False

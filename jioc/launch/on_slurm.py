@@ -70,8 +70,10 @@ def wait_until_free(folder: Path, stop: Callable[[], bool]) -> None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
-            except OSError:
+            except BlockingIOError:
                 time.sleep(1)
+            except OSError:
+                return  # nothing can be locked here: the run itself says so
 
 
 @dataclass

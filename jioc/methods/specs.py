@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from ..config import Amount, Options, Positive, Schedule, refusal
 from ..errors import Refused, unknown
-from ..scripts import imported
+from ..scripts import imported, of_one_file
 
 if TYPE_CHECKING:
     from .base import Method
@@ -192,6 +192,9 @@ SPECS: dict[str, Spec] = {
     ]
 }  # fmt: skip
 
+ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
+"""What other libraries call a method, where the name is near another one's here."""
+
 _CLASSES: dict[str, "type[Method]"] = {}
 
 
@@ -201,7 +204,11 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
 
     def keep(cls: "type[Method]") -> "type[Method]":
         known = _CLASSES.get(entry.name)
-        if known is not None and known.__qualname__ != cls.__qualname__:
+        if (
+            known is not None
+            and known.__qualname__ != cls.__qualname__
+            and not of_one_file(known.__module__, cls.__module__)
+        ):
             raise ValueError(f"two methods are called {entry.name!r}")
         SPECS[entry.name], _CLASSES[entry.name], cls.spec = entry, cls, entry
         return cls
@@ -213,6 +220,8 @@ def find(word: str) -> Spec:
     """The entry of a method by name, or of the one that a Python file registers."""
     if word.endswith(".py"):
         return _from_file(Path(word))
+    if word in ELSEWHERE and word not in SPECS:
+        raise Refused(f"unknown method {word!r}; here it is {ELSEWHERE[word]!r}")
     if word not in SPECS:
         raise unknown("method", word, SPECS)
     return SPECS[word]
@@ -248,7 +257,7 @@ def own_options(spec: Spec, values: dict[str, Any]) -> Options:
 
 
 def _from_file(path: Path) -> Spec:
-    """The entry of the one method that a Python file registers; the file is imported once."""
+    """The entry of the one method that a Python file registers."""
     if not path.is_file():
         raise Refused(f"there is no method file {str(path)!r}")
     module = imported(path)

@@ -12,6 +12,9 @@ from ..errors import Refused
 
 FORMAT = 1
 NEEDED = {"config": dict, "classes": list, "tasks": list}
+BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", "many", "medium", "few")
+"""Diagnostics drawn over the tasks; of the others the page holds those after the last task."""
+BY_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")
 SUMMARIES = ("average", "last", "forgetting")
 
 
@@ -59,9 +62,12 @@ def _task(row: dict[str, Any]) -> bool:
     measured = [value for name, value in diagnosed.items() if name != "confusion"]
     return (
         all(isinstance(of, dict) and _number(of.get("all")) and all(map(_figures, of.values())) for of in judged)
+        and all(not isinstance(of.get(name), list) for of in judged for name in ("old", "new", "top5"))
         and all(isinstance(of.get(name) or [], list) for of in judged for name in ("per_task", "per_class"))
         and all(value is None or _number(value) for value in figures)
         and all(map(_figures, measured))
+        and all(not isinstance(diagnosed.get(name), list) for name in BY_TASK)
+        and all(isinstance(diagnosed.get(name) or [], list) for name in BY_CLASS)
     )
 
 

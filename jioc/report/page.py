@@ -8,20 +8,11 @@ from typing import Any
 from .. import __version__
 from ..files import write
 from . import paper
+from .checks import BY_CLASS, BY_TASK
 from .labels import at, differing, show
 from .runs import Group, Run
 
 DIGITS = 6  # significant digits of what is embedded
-BY_TASK = (
-    "old_mass_on_new",
-    "new_mass_on_old",
-    "drift_on_old",
-    "calibration_error",
-    "many",
-    "medium",
-    "few",
-)  # diagnostics drawn over the tasks; of the others the page holds those after the last task
-BY_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")
 
 
 def save(groups: list[Group], path: Path) -> None:

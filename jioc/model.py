@@ -349,8 +349,13 @@ def _tensors(path: Path, about: About) -> State:
                 before = os.fstat(file.fileno())
                 if not _same_file(file, wanted):
                     continue
-                with _refused_as(path.parent, path.name):
-                    state = unpack(candidate)
+                try:
+                    with _refused_as(path.parent, path.name):
+                        state = unpack(candidate)
+                except Refused:
+                    if os.path.samestat(before, os.stat(candidate)):
+                        raise
+                    raise Replaced from None
                 if not os.path.samestat(before, os.stat(candidate)):
                     raise Replaced
                 return state

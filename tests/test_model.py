@@ -236,6 +236,21 @@ print(sorted(seen))
 """
 
 
+def test_a_file_that_is_replaced_while_it_is_read_is_read_again(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, reads = model.unpack, []
+
+    def torn(path: Path) -> Any:
+        reads.append(path)
+        if len(reads) > 1:
+            return whole(path)
+        path.with_name("other").write_bytes(path.read_bytes())
+        path.with_name("other").rename(path)
+        raise RuntimeError(f"unable to open file <{path}>: No such file or directory (2)")  # as torch says it
+
+    monkeypatch.setattr(model, "unpack", torn)
+    assert jioc.load(copy).classes and len(reads) == 2
+
+
 def test_a_model_whose_writer_is_killed_is_whole(copy: Path) -> None:
     told = subprocess.run([sys.executable, "-c", KILLED, str(copy)], capture_output=True, text=True, timeout=240)
     assert (told.returncode, told.stdout.strip(), told.stderr) == (0, "[0, 1]", "")

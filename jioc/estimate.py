@@ -24,6 +24,8 @@ from .runner import Run
 from .types import Task, Terms
 
 STEPS, SPELL = 2, 0.2  # steps that are timed at least, and seconds
+SLOW = 5.0  # seconds of a first step that is timed itself: what it has to set up is a small part of it
+ON_CPU = 32  # images of a step that is timed on a CPU, where an image of a larger one takes as long
 
 
 def show(config: Config) -> None:
@@ -99,18 +101,22 @@ def pace(
     coordination = method.coordination if coordination is OWN else coordination
     optimiser = torch.optim.SGD(trained, lr=0.0)
     index = stream.epoch(run.generators["order"])[0].to(run.device)
+    index = index[:ON_CPU] if run.device.type == "cpu" else index
 
     def step() -> None:
         run.engine.step(method, task, net, loss or method.loss, coordination, optimiser, index, {})
 
-    step()
-    _settle(run.device)
-    steps, started = 0, time.perf_counter()
-    while steps < STEPS or time.perf_counter() - started < SPELL:
-        step()
-        steps += 1
-    _settle(run.device)
-    spent = time.perf_counter() - started
+    def timed(count: int) -> float:
+        started = time.perf_counter()
+        for _ in range(count):
+            step()
+        _settle(run.device)
+        return time.perf_counter() - started
+
+    steps, spent = 1, timed(1)
+    if spent < SLOW:
+        steps = STEPS + int(SPELL / spent)  # the first sets up what others find
+        spent = timed(steps)
     net.eval()
     return spent / (steps * len(index))
 

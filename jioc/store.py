@@ -75,17 +75,17 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
         elif not resume:
             raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
         else:
-            must_be_the_same(folder, settings.read(folder / "config.yaml"), config)
+            kept = settings.read(folder / "config.yaml")
+            if Path(str(kept.get("data"))).name == Path(config.data).name:
+                kept["data"] = config.data  # it may have moved; the images' fingerprint tells whether they are others
+            must_be_the_same(folder, kept, config)
     except OSError as error:
         raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
 
 
 def must_be_the_same(folder: Path, kept: dict[str, Any], config: Config) -> None:
-    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default;
-    files of one name may have moved, and the images' fingerprint tells whether they are others."""
+    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default."""
     before = settings.make(**kept)
-    if Path(before.data).name == Path(config.data).name:
-        before = before.model_copy(update={"data": config.data})
     differs = _differences(before, config) and _differences(resolve(before), config)
     if differs:
         raise Refused(f"{str(folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")

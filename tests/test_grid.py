@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from digit_files import write
 from made_results import made
 from test_resume import outcome
 from test_runs import figures
@@ -154,6 +155,20 @@ def torch_as_it_was() -> Iterator[None]:
     yield
     b.cudnn.deterministic, b.cudnn.benchmark, b.cudnn.allow_tf32, b.cuda.matmul.allow_tf32 = before
     torch.use_deterministic_algorithms(algorithms)
+
+
+def test_other_images_under_the_same_name_are_not_taken_for_a_finished_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place in ("here", "there"):
+        (tmp_path / place).mkdir()
+        write(tmp_path / place / "photos", "0123", 12)
+    small = {"task_sizes": [2, 2], "memory": 8, "backbone": "tiny"}
+    recipe = file(tmp_path, base=BASE | small, matrix={"coordination.coordinate": ["none"]}, seeds=[1])
+    words = ["grid", recipe, "--out", str(tmp_path / "out"), "--data"]
+    assert main([*words, str(tmp_path / "here" / "photos")]) == 0
+    capsys.readouterr()
+    assert "holds another run: data differ" in refused([*words, str(tmp_path / "there" / "photos")], capsys)
 
 
 def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(

@@ -225,7 +225,7 @@ def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None
         readings.read(ROOT / "benchmarks" / "results" / "parity.csv")
 
 
-@pytest.mark.parametrize("name", ["gains", "hosts", "parity", "readings", "stems", "tables"])
+@pytest.mark.parametrize("name", ["comparison", "gains", "hosts", "parity", "readings", "stems", "tables"])
 def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         script(name).main(["--wrote"])
@@ -377,6 +377,20 @@ def test_what_a_host_gains_is_told_column_by_column_over_the_seeds_that_both_hav
     assert tailed == f"| long tail paper | SS-IL + OC | 1 |{' -10.00 |' * 5} – |"
     with pytest.raises(Refused, match="no host with and without"):
         hosts.told(figures.columns(keep(tmp_path / "alone", made())))
+
+
+def test_the_comparison_in_short_has_a_row_for_each_method_and_says_what_was_not_run(tmp_path: Path) -> None:
+    figures, short = script("figures"), script("comparison")
+    results = [made("wa", "none", seed, alls=[60.0] * 5) for seed in (1, 2)]
+    results += [made("wa", "jioc", 1, alls=[61.0] * 5), made("wa", "none", 1, alls=[50.0] * 5, long_tail="paper")]
+    lines = short.told(figures.columns(keep(tmp_path / "runs", *results))).splitlines()
+    assert lines[0] == "| | balanced | paper | long tail paper | paper |"
+    assert lines[2] == "| WA | 60.00 ± 0.00 | – | 50.00 | – |"
+    assert lines[3] == "| WA + JIOC | 61.00 (+1.00) | – | not run | – |"
+    assert lines[6:8] == ["- balanced: 2 seeds; 1 of WA + JIOC", "- long tail paper: 1 seed"]
+    assert lines[8].startswith("- 4 runs on ") and lines[8].endswith("(4)")
+    with pytest.raises(Refused, match="no finished run"):
+        short.told({})
 
 
 def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:

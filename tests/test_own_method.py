@@ -1,7 +1,9 @@
 """A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
 
+import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,6 +65,28 @@ def test_a_file_that_is_no_method_is_refused(
     assert main(["run", str(path), "--out", str(tmp_path / "run")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_does_not_go_on_with_another_method_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "changing.py", tmp_path / "run"
+    source = EXAMPLE.read_text().replace("feature-replay", "changing")
+    path.write_text(source)
+    words = ["run", str(path), *QUICK, "--epochs", "1", "--out", str(out), "--resume"]
+    assert main(words) == 0
+    result = json.loads((out / "result.json").read_bytes())
+    assert result["method_sha256"] == hashlib.sha256(source.encode()).hexdigest()
+    (tmp_path / "grid.yaml").write_text(json.dumps({"base": result["config"], "runs": {"a": {}}, "seeds": [1]}))
+    shutil.copytree(out, tmp_path / "runs" / "a-seed1")
+    grid = ["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]
+    assert main(words) == main(grid) == 0
+
+    path.write_text(source + "# another\n")
+    assert main(words) == main(grid) == 2
+    told = capsys.readouterr().err
+    assert "has changed since this run began" in told
+    assert "has changed since the run in" in told
+    path.write_text(source)
+    assert main(words) == main(grid) == 0
 
 
 def test_a_method_file_that_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

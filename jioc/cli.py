@@ -10,7 +10,7 @@ from typing import Any
 from . import __version__, recipes, sinks
 from . import config as settings
 from .errors import Failed, Interrupted, Refused, first_process, sentence, speaks, unknown
-from .flags import Parser, add_config, said
+from .flags import Parser, add_config, idle, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
 from .resolve import merged, resolve
@@ -36,7 +36,7 @@ def run(words: list[str]) -> int:
         if a in values and b in values:
             raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     config = resolve(settings.make(**merged(from_file, values)))
-    for note in notes:
+    for note in [*notes, *idle(values, config)]:
         print(f"note: {note}", file=sys.stderr)
     if dry:
         from .estimate import show

@@ -11,7 +11,7 @@ from .config import Config
 from .console import Console, percent, printable
 from .data import catalogue, listing
 from .errors import Failed, Interrupted, Refused, unknown
-from .flags import Parser, add_config, said
+from .flags import Parser, add_config, idle, said
 from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
 from .stopping import signals
@@ -44,6 +44,7 @@ def main(words: list[str]) -> int:
     own["method"] = method
     given = said(found, spec)
     config = _resolved(merged(values, given))
+    notes = idle(given, config)
     if not folder.exists():
         raise Refused(f"there is no folder {str(folder)!r}")
     if known == "refuse":
@@ -53,6 +54,8 @@ def main(words: list[str]) -> int:
     lock = _held(target)
     try:
         with LearnConsole(config, target, folder) as console, signals() as stop:
+            for text in notes:
+                console.note({"text": text})
             learner = taught(source, folder, config, known, not given.keys().isdisjoint(SEEDS), console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.kept(learner)

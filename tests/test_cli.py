@@ -59,6 +59,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
         (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
         (["run", "icarl", "--memory", "40", "--memory-per-class", "3"], "exclude each other"),
+        (["run", "icarl", "--gamma1", "2", "--oc-heads", "joint"], "--gamma1, --oc-heads: without effect, because"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),
@@ -73,6 +74,23 @@ def test_a_wrong_word_gets_one_sentence_and_status_2(
     told = capsys.readouterr().err
     assert sentence in told and told.startswith("jioc: ") and told.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "idle"),
+    [
+        (["--coordinate", "none", "--gamma2", "5"], "--gamma2"),
+        (["--coordinate", "ic", "--temperature", "4", "--delta", "detached"], "--temperature"),
+        (["--coordinate", "oc", "--delta-scale", "mean1"], "--delta-scale"),
+        (["--coordinate", "jioc", "--delta-scale", "mean1", "--gamma2", "5"], None),
+    ],
+)
+def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
+    given: list[str], idle: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "icarl", *QUICK, *given, "--dry-run"]) == 0
+    told = capsys.readouterr().err
+    assert told == ("" if idle is None else f"note: {idle}: without effect under --coordinate {given[1]}\n")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_the_example_runs_and_takes_jioc(word: str, terms: set[str], tmp_path: P
     assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
 
 
-AVERAGED = """
+WRONG = """
 from dataclasses import replace
 
 import torch.nn.functional as F
@@ -35,17 +35,32 @@ import torch.nn.functional as F
 import jioc
 
 
-@jioc.register(replace(jioc.methods.SPECS["replay"], name="averaged", title="Averaged"))
-class Averaged(jioc.Method):
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="wrong", title="Wrong"))
+class Wrong(jioc.Method):
     def loss(self, batch, out, old, task):
-        return {"cls": F.cross_entropy(out.logits, batch.y)}
+        return RETURNED
 """
 
 
-def test_a_loss_that_is_averaged_already_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "averaged.py").write_text(AVERAGED)
-    assert main(["run", str(tmp_path / "averaged.py"), *QUICK, "--out", str(tmp_path / "run")]) == 1
-    assert "the loss 'cls' has the shape (); one number per image is needed" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        ('{"cls": F.cross_entropy(out.logits, batch.y)}', "the loss 'cls' has the shape (); one number per image is"),
+        ('{"cls": 1.0}', "the loss 'cls' is a float; one number per image is needed"),
+        ("out.logits[:, 0]", "the loss of wrong returns Tensor; a dict of named terms is needed"),
+        ("None", "the loss of wrong returns NoneType; a dict"),
+        ("{}", "the loss of wrong returns an empty dict; a dict"),
+        ('{"ce": out.logits[:, 0]}', "input coordination weighs the loss 'cls', and this method has only ce"),
+    ],
+)
+def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
+    returned: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.py").write_text(WRONG.replace("RETURNED", returned))
+    words = [*QUICK, "--coordinate", "jioc", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "wrong.py"), *words]) == 1
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
 
 
 @pytest.mark.parametrize(

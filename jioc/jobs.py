@@ -16,6 +16,7 @@ from .methods.specs import Spec, find, refuse_changed
 from .recipes import Recipe, Values
 from .resolve import merged, resolve
 from .store import must_be_the_same
+from .words import counted
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def standing(job: Job) -> str:
         must_be_the_same(job.folder, result["config"], job.config)
         if result.get("complete"):
             return FINISHED
-        return f"{len(result.get('tasks') or [])} tasks learnt"
+        return counted(len(result.get("tasks") or []), "task") + " learnt"
     if kept.exists():
         must_be_the_same(job.folder, settings.read(kept), job.config)
         return "begun"

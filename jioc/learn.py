@@ -16,6 +16,7 @@ from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
 from .stopping import signals
 from .store import locked, model_folder
+from .words import counted
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -214,7 +215,8 @@ class LearnConsole(Console):
         new = zip(what["classes"][old:], what["counts"][old:], strict=True)
         named = printable(", ".join(f"{name} ({n:,})" for name, n in new))
         print(f"{self.spec.title}{coordinated}, {c.backbone}, {what['device']} ({what['precision']})")
-        print(f"{sum(what['counts'][:old]):,} exemplars of {old} classes; images of new ones: {named}")
+        exemplars = counted(sum(what["counts"][:old]), "exemplar")
+        print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {named}")
         self.bar = self.bars.add_task("", total=total_epochs(c, self.spec, what["done"]), told="")
 
     def task(self, row: dict[str, Any]) -> None:
@@ -224,4 +226,4 @@ class LearnConsole(Console):
 
     def kept(self, learner: "Learner") -> None:
         self.bars.stop()
-        print(f"{len(learner.classes)} classes; kept in {self.folder}")
+        print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")

@@ -41,6 +41,7 @@ from .resolve import resolve
 from .store import Store, refuse_taken
 from .streams import undisturbed
 from .types import Task
+from .words import counted
 
 Callback = Callable[[str, dict[str, Any]], None]
 """Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}),
@@ -331,10 +332,12 @@ class Run:
         specs.refuse_changed(self.config.method, state.get("method_sha256"))
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":
-            self.note(f"this run began on {began} processes, and batch normalisation sees a process's share of a batch")
+            on = counted(began, "process")
+            self.note(f"this run began on {on}, and batch normalisation sees a process's share of a batch")
         threads, now = state.get("threads"), torch.get_num_threads()
         if self.device.type == "cpu" and threads not in (None, now):
-            self.note(f"this run began with {threads} threads and goes on with {now}, whose sums are rounded otherwise")
+            before = counted(threads, "thread")
+            self.note(f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise")
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
@@ -419,7 +422,7 @@ def pick_device(word: str) -> torch.device:
         if not torch.cuda.is_available():
             raise Refused(f"--device {word}: torch finds no CUDA device here")
         if torch.device(word).index is not None and torch.device(word).index >= torch.cuda.device_count():
-            raise Refused(f"--device {word}: there are {torch.cuda.device_count()} CUDA devices here")
+            raise Refused(f"--device {word}: torch finds {counted(torch.cuda.device_count(), 'CUDA device')} here")
     return torch.device(word)
 
 

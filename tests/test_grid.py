@@ -233,7 +233,7 @@ def test_a_finished_grid_speaks_of_the_paper_where_the_paper_has_its_settings(
         (job.folder / "result.json").write_text(json.dumps(ran))
     assert main(["grid", recipe, "--only", "*jioc", "--seeds", "1", "--out", str(tmp_path)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
-    assert last.startswith("all 1 runs are finished") and ("--paper" in last) == beside
+    assert last.startswith("the run is finished") and ("--paper" in last) == beside
 
 
 def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -350,10 +351,11 @@ def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int,
         time.sleep(0.01)
     child.send_signal(number)
     _, told = child.communicate()
-    assert child.returncode == status and told == "jioc: stopped; the run can be resumed\n"
+    assert child.returncode == status
+    assert told == f"jioc: stopped; the run can be resumed; to go on: {shlex.join(['jioc', *words])} --resume\n"
     begun = json.loads((out / "result.json").read_bytes())["tasks"] if (out / "result.json").exists() else []
     assert len(begun) < 5
-    assert main([*words, "--resume"]) == 0
+    assert main(shlex.split(told.split("to go on: ")[1])[1:]) == 0
     assert json.loads((out / "result.json").read_bytes())["complete"]
 
 
@@ -377,8 +379,10 @@ def test_a_diverging_loss_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_time_limit_leaves_a_run_that_says_resume_me(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "icarl", "--epochs", "2", "--memory", "40", "--device", "cpu", "--out", str(tmp_path / "run")]
-    assert main([*words, "--time-limit", "0.001"]) == 75
-    assert capsys.readouterr().err == "jioc: stopped; the run can be resumed\n"
+    again = shlex.join(["jioc", *words, "--time-limit", "0.001", "--resume"])
+    for given in ([], ["--resume"]):
+        assert main([*words, "--time-limit", "0.001", *given]) == 75
+        assert capsys.readouterr().err == f"jioc: stopped; the run can be resumed; to go on: {again}\n"
     assert main([*words, "--resume", "--time-limit", "2h"]) == 0
     assert json.loads((tmp_path / "run" / "result.json").read_bytes())["complete"]
 

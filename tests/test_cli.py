@@ -293,6 +293,16 @@ def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.
     assert "'memorry'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["run", "--config"], ["grid"]])
+def test_what_is_no_yaml_is_named_with_its_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("method: icarl\nmemory: 5\n  epochs: 3\n")
+    assert main([*words, str(path)]) == 2
+    assert capsys.readouterr().err == f"jioc: '{path}', line 3: this is no YAML: mapping values are not allowed here\n"
+
+
 def test_a_dry_run_prints_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

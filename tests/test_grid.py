@@ -257,7 +257,9 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
         ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
         ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
     ]:  # fmt: skip
-        assert told in refused(["grid", file(tmp_path, **content), *out], capsys)
+        place = file(tmp_path, **content)
+        said = refused(["grid", place, *out], capsys)
+        assert told in said and (place in said or told == "nothing to run")
     assert not (tmp_path / "out").exists()
 
 

@@ -182,6 +182,8 @@ class Run:
     def tell_start(self) -> None:
         if self.world.size > 1 and self.device.type == "cuda":
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
+        if self.keeps_all:
+            self.note("the memory has room for every image, so each task trains on all that were seen, as joint does")
         self.tell(
             "start",
             {
@@ -193,6 +195,13 @@ class Run:
                 "done": self.done,
             },
         )
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether a memory that is to be small leaves out no image: all of the classes before the last task fit in."""
+        old = sum(self.scenario.sizes[:-1])
+        room = self.method.memory.quota(old) if old and not self.earlier else None
+        return self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
 
     def learn_next(self) -> None:
         task, data = self.arrival(self.done)

@@ -38,6 +38,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--memory", "many"], "--memory: 'many' is refused"),
         (["run", "icarl", "--memory"], "--memory"),
         (["run", "icarl", "--data", "cifar1000"], "unknown data set 'cifar1000'; did you mean 'cifar100'?"),
+        (["run", "icarl", "--data", "imagenet100"], "'imagenet100' is known by its folder alone"),
         (["run", "icarl", "--backbone", "resnet33"], "unknown backbone 'resnet33'; did you mean 'resnet32'?"),
         (["run", "icarl", "--coordinate", "joic"], "did you mean 'jioc'?"),
         (["run", "icarl", "--long-tail", "0.5"], "--long-tail"),

@@ -12,7 +12,7 @@ from typing import Any
 from . import config as settings
 from .config import Config
 from .errors import Refused
-from .methods.specs import Spec, find, refuse_changed
+from .methods.specs import Spec, find, refuse_changed, sha256
 from .recipes import Recipe, Values
 from .resolve import merged, resolve
 from .store import must_be_the_same
@@ -99,7 +99,8 @@ def refuse_earlier(job: Job) -> None:
     """A run of what its method's file was before is another run."""
     result = read_json(job.folder / "result.json")
     if isinstance(result, dict):
-        refuse_changed(job.config.method, result.get("method_sha256"), f"the run in {str(job.folder)!r}")
+        word, began = job.config.method, result.get("method_sha256")
+        refuse_changed(word, began, sha256(word), f"the run in {str(job.folder)!r}")
 
 
 def read_json(path: Path) -> Any:

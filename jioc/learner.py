@@ -109,8 +109,7 @@ class Learner:
 
         `config`: other settings for this task. `known`: what to do about classes that were learnt already; added, their
         images train beside the exemplars, but for those that are such already, and are kept after them while the class
-        has room. `reseed`: begin the
-        generators afresh from the settings' seeds.
+        has room. `reseed`: begin the generators afresh from the settings' seeds.
         """
         return _taught(self._run(dataset, known, config, reseed, callback, stop), self.counts)
 

@@ -338,7 +338,7 @@ class Run:
             raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
-        specs.refuse_changed(self.config.method, state.get("method_sha256"))
+        specs.refuse_changed(self.config.method, state.get("method_sha256"), self.method_sha256)
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":
             on = counted(began, "process")

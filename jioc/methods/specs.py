@@ -232,9 +232,9 @@ def sha256(word: str) -> str | None:
     return imported(Path(word)).__sha256__ if word.endswith(".py") else None
 
 
-def refuse_changed(word: str, began: str | None, run: str = "this run") -> None:
-    """A method's file that is not the one of that checksum, with which the run began (older versions kept none)."""
-    if began not in (None, sha256(word)):
+def refuse_changed(word: str, began: str | None, now: str | None, run: str = "this run") -> None:
+    """A method's file whose checksum is not that with which the run began (older versions kept none)."""
+    if began not in (None, now):
         raise Refused(f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out")
 
 

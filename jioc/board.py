@@ -13,6 +13,7 @@ from .errors import Interrupted, sentence
 from .jobs import Job, read_json
 from .methods.specs import find
 from .resolve import total_epochs
+from .words import counted
 
 
 class Board:
@@ -36,7 +37,7 @@ class Board:
             console=Rich(stderr=True, markup=False, highlight=False), transient=True,
         )  # fmt: skip
         self._bars.disable = not self._bars.console.is_terminal
-        self._all = self._bars.add_task(f"{len(jobs)} runs", total=len(jobs), told="")
+        self._all = self._bars.add_task(counted(len(jobs), "run"), total=len(jobs), told="")
 
     def __enter__(self) -> Self:
         self._bars.start()

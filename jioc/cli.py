@@ -1,6 +1,7 @@
 """The `jioc` command: a name and a function each. What imports torch is imported by the function that needs it."""
 
 import math
+import shlex
 import signal
 import sys
 import time
@@ -9,8 +10,8 @@ from typing import Any
 
 from . import __version__, recipes, sinks
 from . import config as settings
-from .errors import Failed, Interrupted, Refused, first_process, sentence, speaks, unknown
-from .flags import Parser, add_config, said
+from .errors import Failed, Interrupted, Refused, first_process, processes, sentence, speaks, unknown
+from .flags import Parser, add_config, idle, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
 from .resolve import merged, resolve
@@ -36,7 +37,7 @@ def run(words: list[str]) -> int:
         if a in values and b in values:
             raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     config = resolve(settings.make(**merged(from_file, values)))
-    for note in notes:
+    for note in [*notes, *idle(values, config)]:
         print(f"note: {note}", file=sys.stderr)
     if dry:
         from .estimate import show
@@ -56,14 +57,20 @@ def run(words: list[str]) -> int:
         with signals(limit) as stop:
             run_it(config, out=folder, resume=resume, stop=stop)
         return 0
-    with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals(limit) as stop:
+    try:
+        with Console(config, folder) as console, sinks.live(log, config, folder) as live, signals(limit) as stop:
 
-        def tell(kind: str, what: dict[str, Any]) -> None:
-            console(kind, what)
-            live(kind, what)
+            def tell(kind: str, what: dict[str, Any]) -> None:
+                console(kind, what)
+                live(kind, what)
 
-        result = run_it(config, out=folder, resume=resume, callback=tell, stop=stop)
-        console.finish(result)
+            result = run_it(config, out=folder, resume=resume, callback=tell, stop=stop)
+            console.finish(result)
+    except Interrupted as error:
+        if processes() == 1:  # of several, torchrun knows the line
+            again = shlex.join(["jioc", "run", *words, *([] if resume else ["--resume"])])
+            error.args = (f"{error}; to go on: {again}",)
+        raise
     return 0
 
 

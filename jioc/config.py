@@ -241,6 +241,9 @@ def read(path: Path) -> dict[str, Any]:
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise Refused(f"there is no configuration {str(path)!r}") from None
+    except yaml.MarkedYAMLError as error:
+        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise Refused(f"{str(path)!r}{line}: this is no YAML: {error.problem or error.context}") from None
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise Refused(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):

@@ -15,6 +15,7 @@ from rich.table import Table
 from .config import Config
 from .methods.specs import find
 from .resolve import total_epochs
+from .words import counted
 
 
 def table(
@@ -51,7 +52,7 @@ def task_line(row: dict[str, Any], tasks: int) -> str:
     shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
     figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
     of = f"/{tasks}" if tasks else ""
-    return f"task {row['task']:>2}{of}  {row['classes'][1]:>3} classes  {figures}   {row['seconds']:.0f} s"
+    return f"task {row['task']:>2}{of}  {counted(row['classes'][1], 'class'):>11}  {figures}   {row['seconds']:.0f} s"
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
@@ -103,7 +104,7 @@ class Console:
         if self.decoding is None:
             self.decoding = self.bars.add_task("decoding images", total=what["total"], told="")
             if not self.live:
-                print(f"decoding {what['total']:,} images, once", flush=True)
+                print(f"decoding {counted(what['total'], 'image')}, once", flush=True)
         self.bars.update(self.decoding, completed=what["done"], told=f"{what['done']:,} of {what['total']:,}")
         if what["done"] == what["total"]:
             self.bars.remove_task(self.decoding)
@@ -152,10 +153,11 @@ def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
     if find(config.method).memory == "exemplars":
         memory = (
-            f"{config.memory_per_class} exemplars a class"
+            f"{counted(config.memory_per_class, 'exemplar')} a class"
             if config.memory_per_class
-            else f"{config.memory:,} exemplars"
+            else counted(config.memory, "exemplar")
         )
     else:
         memory = {"none": "no exemplars", "all": "every image kept"}[find(config.method).memory]
-    return f"{sum(counts):,} training images{tail}; {len(sizes)} tasks of {per_task} classes; {memory}"
+    images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
+    return f"{images}{tail}; {tasks} of {per_task} {'class' if per_task == '1' else 'classes'}; {memory}"

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from .config import Coordination
+from .errors import Failed
 from .losses import distill, label_score, mass, per_image
 from .types import Batch, Output, Task, Terms
 
@@ -47,6 +48,8 @@ class JIOC(Coordination):
         self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task, cls_logits: Tensor | None = None
     ) -> Terms:
         """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
+        if self.inputs and "cls" not in terms:
+            raise Failed(f"input coordination weighs the loss 'cls', and this method has only {', '.join(terms)}")
         if task.n_old == 0:
             return terms
         terms = dict(terms)

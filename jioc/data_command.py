@@ -11,6 +11,7 @@ from .data import archives, catalogue
 from .errors import Refused, unknown
 from .flags import Parser, add_fields, said
 from .methods.specs import find
+from .words import counted
 
 READING = (
     "data_dir", "data_cache", "image_size", "canvas", "colour", "on_bad", "test_share", "split_seed", "long_tail",
@@ -64,13 +65,14 @@ def check(config: Config, counts: bool) -> None:
     made = scenario.make(d, config)
     kept = "x".join(map(str, d.train_x.shape[1:]))
     seen = "" if d.shape == d.train_x.shape[1:] else f", seen as {'x'.join(map(str, d.shape))}"
-    images = f"{len(d.train_y):,} training and {len(d.test_y):,} test images"
-    print(f"{d.name}: {len(d.classes)} classes, {images} of {kept}{seen}")
+    images = f"{len(d.train_y):,} training and {counted(len(d.test_y), 'test image')}"
+    print(f"{d.name}: {counted(len(d.classes), 'class')}, {images} of {kept}{seen}")
     split = d.record.get("split")
     if split:
         how = f"made: {split['share']:.0%} of each class, seed {split['seed']}" if split["made"] else "as given"
-        print(f"layout: {d.record['layout']}; test set {how}; {len(d.record['skipped']):,} files left out")
-    print(f"network by default: {config.backbone}, {config.stem} stem; {len(made.sizes)} tasks")
+        left_out = counted(len(d.record["skipped"]), "file")
+        print(f"layout: {d.record['layout']}; test set {how}; {left_out} left out")
+    print(f"network by default: {config.backbone}, {config.stem} stem; {counted(len(made.sizes), 'task')}")
     if counts or config.long_tail is not None:
         counts_table(made.classes, made.counts, list(made.sizes))
 

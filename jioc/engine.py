@@ -160,7 +160,7 @@ class Engine:
                     with torch.no_grad():
                         old = method.old_output(out, taught)
                 terms = loss(batch, out, old, task)
-                per_image(terms, y)
+                per_image(terms, y, method.spec.name)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
                 means = {name: world.mean(term, len(part)) for name, term in terms.items()}  # the only reduction

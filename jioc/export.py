@@ -1,12 +1,13 @@
 """`jioc export`: a saved model as a file for other programs. The file itself is made in `onnx_file.py`."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 from .errors import Failed, Refused
 from .files import write
 from .flags import Parser
-from .store import model_folder
+from .store import model_folder, unfinished
 
 
 def main(words: list[str]) -> int:
@@ -26,6 +27,8 @@ def main(words: list[str]) -> int:
     from .model import load
     from .onnx_file import OPSET, to_onnx
 
+    if told := unfinished(folder):
+        print(f"note: {told}", file=sys.stderr)
     learner = load(folder, method=found.method)
     content, checked = to_onnx(learner, found.readout)
     try:

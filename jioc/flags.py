@@ -119,6 +119,20 @@ def nested(flat: dict[str, Any], spec: Spec) -> dict[str, Any]:
     return values
 
 
+def idle(values: dict[str, Any], config: Config) -> list[str]:
+    """Notes on flags of JIOC that have no part in the loss; where nobody chose one they are refused.
+
+    `values`: what was said; `config`: what came of it.
+    """
+    from .report.runs import IDLE
+
+    given, word = values.get("coordination", {}), config.coordination.coordinate
+    told = ", ".join("--" + name.replace("_", "-") for name in given if name in IDLE.get(word, ()))
+    if told and word == "none" and "coordinate" not in given:
+        raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
+    return [f"{told}: without effect under --coordinate {word}"] if told else []
+
+
 def names(spec: Spec) -> list[str]:
     """Of every flag, with underscores."""
     stages = [prefix + part for prefix in PREFIX.values() for part in Schedule.model_fields]

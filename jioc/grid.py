@@ -16,11 +16,12 @@ from .console import table
 from .errors import Failed, Interrupted, Refused
 from .files import write
 from .flags import Parser, add_config, add_fields, said
-from .jobs import FINISHED, Job, plan, read_json, standing
+from .jobs import FINISHED, Job, plan, read_json, refuse_earlier, standing
 from .methods.specs import Spec, find
 from .recipes import Values
 from .report import paper, runs, tables
 from .stopping import Stop, duration
+from .words import counted
 
 ONLY = "the runs of that whole name (* stands for anything), or, where no name is that, those whose names hold it"
 OWN = ("seeds", "only", "scale", "out", "resume", "dry_run", *launch.Where.model_fields)
@@ -42,12 +43,14 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     if not todo:
         raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: standing(job) for job in todo}
+    for job in todo:
+        refuse_earlier(job)
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
         return 0
     over = Stop(duration(where.time_limit) if where.time_limit and where.on != "slurm" else None)
     left = [job for job in todo if states[job.name] != FINISHED]
-    print(f"{recipe.name}: {len(todo)} runs in {out}, {len(todo) - len(left)} finished before", flush=True)
+    print(f"{recipe.name}: {counted(len(todo), 'run')} in {out}, {len(todo) - len(left)} finished before", flush=True)
     with Board(left) as board:
         if left:
             launch.find(where)(left, where, board, lambda: stop() or over())
@@ -105,7 +108,7 @@ def close(jobs: list[Job], board: Board, out: Path) -> int:
         raise Failed(f"{len(board.failures)} of {len(jobs)} runs failed; the same command tries them again")
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
-    print(f"all {len(jobs)} runs are finished{hint}")
+    print(("the run is" if len(jobs) == 1 else f"all {len(jobs)} runs are") + f" finished{hint}")
     return 0
 
 

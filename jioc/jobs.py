@@ -12,10 +12,11 @@ from typing import Any
 from . import config as settings
 from .config import Config
 from .errors import Refused
-from .methods.specs import Spec, find
+from .methods.specs import Spec, find, refuse_changed, sha256
 from .recipes import Recipe, Values
 from .resolve import merged, resolve
 from .store import must_be_the_same
+from .words import counted
 
 
 @dataclass(frozen=True)
@@ -87,11 +88,19 @@ def standing(job: Job) -> str:
         must_be_the_same(job.folder, result["config"], job.config)
         if result.get("complete"):
             return FINISHED
-        return f"{len(result.get('tasks') or [])} tasks learnt"
+        return counted(len(result.get("tasks") or []), "task") + " learnt"
     if kept.exists():
         must_be_the_same(job.folder, settings.read(kept), job.config)
         return "begun"
     return NEW
+
+
+def refuse_earlier(job: Job) -> None:
+    """A run of what its method's file was before is another run."""
+    result = read_json(job.folder / "result.json")
+    if isinstance(result, dict):
+        word, began = job.config.method, result.get("method_sha256")
+        refuse_changed(word, began, sha256(word), f"the run in {str(job.folder)!r}")
 
 
 def read_json(path: Path) -> Any:

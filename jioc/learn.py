@@ -11,11 +11,12 @@ from .config import Config
 from .console import Console, percent, printable
 from .data import catalogue, listing
 from .errors import Failed, Interrupted, Refused, unknown
-from .flags import Parser, add_config, said
+from .flags import Parser, add_config, idle, said
 from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
 from .stopping import signals
 from .store import locked, model_folder
+from .words import counted
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -44,6 +45,7 @@ def main(words: list[str]) -> int:
     own["method"] = method
     given = said(found, spec)
     config = _resolved(merged(values, given))
+    notes = idle(given, config)
     if not folder.exists():
         raise Refused(f"there is no folder {str(folder)!r}")
     if known == "refuse":
@@ -53,6 +55,8 @@ def main(words: list[str]) -> int:
     lock = _held(target)
     try:
         with LearnConsole(config, target, folder) as console, signals() as stop:
+            for text in notes:
+                console.note({"text": text})
             learner = taught(source, folder, config, known, not given.keys().isdisjoint(SEEDS), console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.kept(learner)
@@ -211,7 +215,8 @@ class LearnConsole(Console):
         new = zip(what["classes"][old:], what["counts"][old:], strict=True)
         named = printable(", ".join(f"{name} ({n:,})" for name, n in new))
         print(f"{self.spec.title}{coordinated}, {c.backbone}, {what['device']} ({what['precision']})")
-        print(f"{sum(what['counts'][:old]):,} exemplars of {old} classes; images of new ones: {named}")
+        exemplars = counted(sum(what["counts"][:old]), "exemplar")
+        print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {named}")
         self.bar = self.bars.add_task("", total=total_epochs(c, self.spec, what["done"]), told="")
 
     def task(self, row: dict[str, Any]) -> None:
@@ -221,4 +226,4 @@ class LearnConsole(Console):
 
     def kept(self, learner: "Learner") -> None:
         self.bars.stop()
-        print(f"{len(learner.classes)} classes; kept in {self.folder}")
+        print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")

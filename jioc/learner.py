@@ -108,8 +108,8 @@ class Learner:
         """The learner that also knows the data set's classes; this one stays as it is.
 
         `config`: other settings for this task. `known`: what to do about classes that were learnt already; added, their
-        images train beside the exemplars, and are kept after them while the class has room. `reseed`: begin the
-        generators afresh from the settings' seeds.
+        images train beside the exemplars, but for those that are such already, and are kept after them while the class
+        has room. `reseed`: begin the generators afresh from the settings' seeds.
         """
         return _taught(self._run(dataset, known, config, reseed, callback, stop), self.counts)
 
@@ -160,6 +160,9 @@ class Learner:
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1])
         run = Run(resolve(config or self.config, entry), joined, None, callback, stop, scenario)
         run.take_up(self, reseed)
+        again = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
+        if again:
+            run.note(f"images that are among the exemplars already, and not added again: {again:,}")
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
         return run
 
@@ -182,8 +185,9 @@ class Learner:
         old = [label.get(name, -1) for name in self.classes]  # -1: no image has that label
         held = np.cumsum([0, *map(len, self.exemplars)])
         train = [held[-1] + index for index in rows(dataset.train_y, [*old, *new])]
-        for c in range(len(old)):
-            train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c]])
+        for c, exemplars in enumerate(self.exemplars):
+            fresh = ~among(dataset.train_x[train[c] - held[-1]], exemplars)
+            train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c][fresh]])
         classes = [*self.classes, *(dataset.classes[c] for c in new)]
         scenario = Scenario(
             classes, (*self.sizes, *([len(new)] if new else [])), train, rows(dataset.test_y, [*old, *new]), False
@@ -284,6 +288,12 @@ def _taught(run: "Run", earlier: list[int] | None = None) -> Learner:
 def rows(y: np.ndarray, labels: Any) -> list[np.ndarray]:
     """For each label, where it stands."""
     return [np.flatnonzero(y == c) for c in labels]
+
+
+def among(images: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which of the images are also among others, level for level: (n,)."""
+    known = {image.tobytes() for image in others} if len(images) else set()
+    return np.array([image.tobytes() in known for image in images], bool)
 
 
 def refuse_empty(scenario: Scenario, first: int = 0) -> None:

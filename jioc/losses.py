@@ -13,11 +13,16 @@ from torch import Tensor
 from .errors import Failed
 
 
-def per_image(terms: dict[str, Tensor], y: Tensor) -> None:
-    """Refuses a term that is summed or averaged already: weights of single images would have nothing to weigh."""
+def per_image(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> None:
+    """Refuses what is no named terms, and a term that is summed or averaged already: weights of single images would
+    have nothing to weigh. `of`: whose loss it is."""
+    if not isinstance(terms, dict) or not terms:
+        got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
+        raise Failed(f"the loss of {of} returns {got}; a dict of named terms is needed, such as {{'cls': …}}")
     for name, term in terms.items():
-        if term.shape != y.shape:
-            told = f"the loss {name!r} has the shape {tuple(term.shape)}"
+        if not isinstance(term, Tensor) or term.shape != y.shape:
+            got = f"has the shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"is a {type(term).__name__}"
+            told = f"the loss {name!r} {got}"
             raise Failed(f"{told}; one number per image is needed, ({len(y)},): reduction='none' gives them")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .data import listing
 from .errors import Failed, Refused
 from .flags import Parser, add_fields
-from .store import model_folder
+from .store import model_folder, unfinished
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -33,6 +33,8 @@ def main(words: list[str]) -> int:
     folder = model_folder(found.model)
     from .model import load
 
+    if told := unfinished(folder):
+        print(f"note: {told}", file=sys.stderr)
     learner = load(folder, device=found.device or "auto", method=found.method)
     bad = answered = 0
     for path, answer in answers(learner, paths_of(found.images), int(found.top), found.readout):

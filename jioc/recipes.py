@@ -16,7 +16,8 @@ from pydantic import ValidationError
 from . import config as settings
 from .config import Options, Seed, refusal
 from .errors import Refused, unknown
-from .methods.specs import FIRST
+from .methods import specs
+from .methods.specs import FIRST, own_options
 from .pycil import METHODS
 from .resolve import merged
 
@@ -301,7 +302,7 @@ def read(path: Path) -> Recipe:
     try:
         file = File.model_validate(settings.read(path))
     except ValidationError as error:
-        raise refusal(error, f"{path}: ") from None
+        raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
     if not file.runs and not file.matrix:
         raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
     if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
@@ -318,6 +319,10 @@ def read(path: Path) -> Recipe:
             runs[name] = merged(merged(base, nested(change or {})), nested(dict(combined)))
             if "method" not in runs[name]:
                 raise Refused(f"{str(path)!r}: run {name!r} has no method")
+            try:
+                own_options(specs.find(str(runs[name]["method"])), settings.make(**runs[name]).options)
+            except Refused as error:
+                raise Refused(f"{str(path)!r}: run {name!r}: {error}") from None
     return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
 
 

@@ -41,6 +41,7 @@ from .resolve import resolve
 from .store import Store, refuse_taken
 from .streams import undisturbed
 from .types import Task
+from .words import counted
 
 Callback = Callable[[str, dict[str, Any]], None]
 """Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}),
@@ -132,6 +133,7 @@ class Run:
             torch.cuda.set_device(self.device)
         self.environment, self.commit = environment(self.device, self.how) | {"processes": world.size}, commit()
         self.command = command.line(config) if scenario is None else None
+        self.method_sha256 = specs.sha256(config.method)
         self.dataset = dataset
 
         self.generators = generators(config, self.device)
@@ -180,6 +182,8 @@ class Run:
     def tell_start(self) -> None:
         if self.world.size > 1 and self.device.type == "cuda":
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
+        if self.keeps_all:
+            self.note("the memory has room for every image, so each task trains on all that were seen, as joint does")
         self.tell(
             "start",
             {
@@ -191,6 +195,13 @@ class Run:
                 "done": self.done,
             },
         )
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether a memory that is to be small leaves out no image: all of the classes before the last task fit in."""
+        old = sum(self.scenario.sizes[:-1])
+        room = self.method.memory.quota(old) if old and not self.earlier else None
+        return self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
 
     def learn_next(self) -> None:
         task, data = self.arrival(self.done)
@@ -273,6 +284,7 @@ class Run:
             "format": 1,
             "jioc": __version__,
             "commit": self.commit,
+            "method_sha256": self.method_sha256,
             "command": self.command,
             "config": settings.plain(self.config),
             "environment": self.environment,
@@ -313,6 +325,7 @@ class Run:
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
             "images": self.dataset.record.get("fingerprint"),
+            "method_sha256": self.method_sha256,
             "log": self.store.log_size if self.store else 0,
             "trained": self.engine.trained,
             "fit_seconds": self.engine.seconds,
@@ -325,12 +338,15 @@ class Run:
             raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
+        specs.refuse_changed(self.config.method, state.get("method_sha256"), self.method_sha256)
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":
-            self.note(f"this run began on {began} processes, and batch normalisation sees a process's share of a batch")
+            on = counted(began, "process")
+            self.note(f"this run began on {on}, and batch normalisation sees a process's share of a batch")
         threads, now = state.get("threads"), torch.get_num_threads()
         if self.device.type == "cpu" and threads not in (None, now):
-            self.note(f"this run began with {threads} threads and goes on with {now}, whose sums are rounded otherwise")
+            before = counted(threads, "thread")
+            self.note(f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise")
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
@@ -415,7 +431,7 @@ def pick_device(word: str) -> torch.device:
         if not torch.cuda.is_available():
             raise Refused(f"--device {word}: torch finds no CUDA device here")
         if torch.device(word).index is not None and torch.device(word).index >= torch.cuda.device_count():
-            raise Refused(f"--device {word}: there are {torch.cuda.device_count()} CUDA devices here")
+            raise Refused(f"--device {word}: torch finds {counted(torch.cuda.device_count(), 'CUDA device')} here")
     return torch.device(word)
 
 

@@ -1,5 +1,6 @@
 """Somebody's Python file, imported once, and again when it has changed: a method or a data set of their own."""
 
+import hashlib
 import sys
 import threading
 from importlib.util import module_from_spec, spec_from_file_location
@@ -22,7 +23,9 @@ def imported(path: Path) -> ModuleType:
             module = sys.modules[name] = module_from_spec(source)
             try:
                 # not by the loader: its bytecode tells states of the file apart by whole seconds
-                exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
+                content = path.read_bytes()
+                exec(compile(content, str(path), "exec", dont_inherit=True), module.__dict__)
+                module.__dict__["__sha256__"] = hashlib.sha256(content).hexdigest()
             except (Exception, SystemExit) as error:
                 del sys.modules[name]
                 raise Refused(f"{str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error

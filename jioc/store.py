@@ -118,6 +118,18 @@ def model_folder(place: Path) -> Path:
     return folder
 
 
+def unfinished(folder: Path) -> str | None:
+    """What to know of the model of a run that has not learnt all its classes; None of any other."""
+    try:
+        result = json.loads((folder / "result.json").read_bytes())
+        last, classes = result["tasks"][-1], len(result["classes"])
+        if result["complete"]:
+            return None
+        return f"the run is not finished: after task {last['task']} it knows {last['classes'][1]} of {classes} classes"
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None  # a copy of the model alone
+
+
 def _begun(path: Path) -> bool:
     """Whether a run that was killed before its config.yaml was whole may have left this."""
     return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -37,6 +38,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--memory", "many"], "--memory: 'many' is refused"),
         (["run", "icarl", "--memory"], "--memory"),
         (["run", "icarl", "--data", "cifar1000"], "unknown data set 'cifar1000'; did you mean 'cifar100'?"),
+        (["run", "icarl", "--data", "imagenet100"], "'imagenet100' is known by its folder alone"),
         (["run", "icarl", "--backbone", "resnet33"], "unknown backbone 'resnet33'; did you mean 'resnet32'?"),
         (["run", "icarl", "--coordinate", "joic"], "did you mean 'jioc'?"),
         (["run", "icarl", "--long-tail", "0.5"], "--long-tail"),
@@ -59,6 +61,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
         (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
         (["run", "icarl", "--memory", "40", "--memory-per-class", "3"], "exclude each other"),
+        (["run", "icarl", "--gamma1", "2", "--oc-heads", "joint"], "--gamma1, --oc-heads: without effect, because"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),
@@ -73,6 +76,23 @@ def test_a_wrong_word_gets_one_sentence_and_status_2(
     told = capsys.readouterr().err
     assert sentence in told and told.startswith("jioc: ") and told.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("given", "idle"),
+    [
+        (["--coordinate", "none", "--gamma2", "5"], "--gamma2"),
+        (["--coordinate", "ic", "--temperature", "4", "--delta", "detached"], "--temperature"),
+        (["--coordinate", "oc", "--delta-scale", "mean1"], "--delta-scale"),
+        (["--coordinate", "jioc", "--delta-scale", "mean1", "--gamma2", "5"], None),
+    ],
+)
+def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
+    given: list[str], idle: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "icarl", *QUICK, *given, "--dry-run"]) == 0
+    told = capsys.readouterr().err
+    assert told == ("" if idle is None else f"note: {idle}: without effect under --coordinate {given[1]}\n")
 
 
 @pytest.mark.parametrize(
@@ -274,6 +294,16 @@ def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.
     assert "'memorry'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [["run", "--config"], ["grid"]])
+def test_what_is_no_yaml_is_named_with_its_line(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("method: icarl\nmemory: 5\n  epochs: 3\n")
+    assert main([*words, str(path)]) == 2
+    assert capsys.readouterr().err == f"jioc: '{path}', line 3: this is no YAML: mapping values are not allowed here\n"
+
+
 def test_a_dry_run_prints_and_writes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,10 +362,11 @@ def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int,
         time.sleep(0.01)
     child.send_signal(number)
     _, told = child.communicate()
-    assert child.returncode == status and told == "jioc: stopped; the run can be resumed\n"
+    assert child.returncode == status
+    assert told == f"jioc: stopped; the run can be resumed; to go on: {shlex.join(['jioc', *words])} --resume\n"
     begun = json.loads((out / "result.json").read_bytes())["tasks"] if (out / "result.json").exists() else []
     assert len(begun) < 5
-    assert main([*words, "--resume"]) == 0
+    assert main(shlex.split(told.split("to go on: ")[1])[1:]) == 0
     assert json.loads((out / "result.json").read_bytes())["complete"]
 
 
@@ -359,8 +390,10 @@ def test_a_diverging_loss_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_a_time_limit_leaves_a_run_that_says_resume_me(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["run", "icarl", "--epochs", "2", "--memory", "40", "--device", "cpu", "--out", str(tmp_path / "run")]
-    assert main([*words, "--time-limit", "0.001"]) == 75
-    assert capsys.readouterr().err == "jioc: stopped; the run can be resumed\n"
+    again = shlex.join(["jioc", *words, "--time-limit", "0.001", "--resume"])
+    for given in ([], ["--resume"]):
+        assert main([*words, "--time-limit", "0.001", *given]) == 75
+        assert capsys.readouterr().err == f"jioc: stopped; the run can be resumed; to go on: {again}\n"
     assert main([*words, "--resume", "--time-limit", "2h"]) == 0
     assert json.loads((tmp_path / "run" / "result.json").read_bytes())["complete"]
 

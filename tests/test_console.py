@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jioc import config as settings
-from jioc.console import Console
+from jioc.console import Console, scenario_line
 from jioc.resolve import resolve
 
 
@@ -26,3 +26,10 @@ def test_the_progress_names_task_epoch_terms_speed_and_time_left(
         assert bar.fields["told"] == "epoch 3/4  cls 0.500  kd 0.250  5,120 images/s"
         assert (bar.completed, bar.total) == (3, 4 + 3 + 3)
         assert bar.time_remaining is not None
+
+
+def test_one_is_told_as_one() -> None:
+    config = settings.make(method="icarl", memory_per_class=1)
+    assert scenario_line([1], [1], config) == "1 training image; 1 task of 1 class; 1 exemplar a class"
+    told = scenario_line([2, 1], [1000, 1000, 1000], settings.make(method="icarl", memory=2000))
+    assert told == "3,000 training images; 2 tasks of 2+1 classes; 2,000 exemplars"

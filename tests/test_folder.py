@@ -271,7 +271,7 @@ def test_a_class_folder_that_is_a_link_out_is_left_out(folder: Path, tmp_path: P
     (folder / "bird").symlink_to(tmp_path / "elsewhere" / "bird", target_is_directory=True)
     d, told = read(folder)
     assert d.classes == ["cat", "dog"]
-    assert told[0] == "'bird' is a link that leaves the folder; it is left out"
+    assert told == ["'bird' is a link that leaves the folder; it is left out"]
 
 
 def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -> None:
@@ -279,7 +279,7 @@ def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -
     d, told = read(folder)
     assert d.classes == ["cat", "dog"] and sorted(set(d.train_y)) == [0, 1]
     assert shown(d.train_x[d.train_y == 1][0])[1] <= 40  # the dogs' colours
-    assert told[0] == "'bird' is an empty class folder; it is left out"
+    assert told == ["'bird' is an empty class folder; it is left out"]
     with pytest.raises(Refused, match="'bird' is an empty class folder"):
         read(folder, on_bad="fail")
 

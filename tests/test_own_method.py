@@ -1,7 +1,9 @@
 """A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
 
+import hashlib
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ def test_the_example_runs_and_takes_jioc(word: str, terms: set[str], tmp_path: P
     assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
 
 
-AVERAGED = """
+WRONG = """
 from dataclasses import replace
 
 import torch.nn.functional as F
@@ -33,17 +35,32 @@ import torch.nn.functional as F
 import jioc
 
 
-@jioc.register(replace(jioc.methods.SPECS["replay"], name="averaged", title="Averaged"))
-class Averaged(jioc.Method):
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="wrong", title="Wrong"))
+class Wrong(jioc.Method):
     def loss(self, batch, out, old, task):
-        return {"cls": F.cross_entropy(out.logits, batch.y)}
+        return RETURNED
 """
 
 
-def test_a_loss_that_is_averaged_already_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "averaged.py").write_text(AVERAGED)
-    assert main(["run", str(tmp_path / "averaged.py"), *QUICK, "--out", str(tmp_path / "run")]) == 1
-    assert "the loss 'cls' has the shape (); one number per image is needed" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        ('{"cls": F.cross_entropy(out.logits, batch.y)}', "the loss 'cls' has the shape (); one number per image is"),
+        ('{"cls": 1.0}', "the loss 'cls' is a float; one number per image is needed"),
+        ("out.logits[:, 0]", "the loss of wrong returns Tensor; a dict of named terms is needed"),
+        ("None", "the loss of wrong returns NoneType; a dict"),
+        ("{}", "the loss of wrong returns an empty dict; a dict"),
+        ('{"ce": out.logits[:, 0]}', "input coordination weighs the loss 'cls', and this method has only ce"),
+    ],
+)
+def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
+    returned: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.py").write_text(WRONG.replace("RETURNED", returned))
+    words = [*QUICK, "--coordinate", "jioc", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "wrong.py"), *words]) == 1
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -63,6 +80,28 @@ def test_a_file_that_is_no_method_is_refused(
     assert main(["run", str(path), "--out", str(tmp_path / "run")]) == 2
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_a_run_does_not_go_on_with_another_method_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, out = tmp_path / "changing.py", tmp_path / "run"
+    source = EXAMPLE.read_text().replace("feature-replay", "changing")
+    path.write_text(source)
+    words = ["run", str(path), *QUICK, "--epochs", "1", "--out", str(out), "--resume"]
+    assert main(words) == 0
+    result = json.loads((out / "result.json").read_bytes())
+    assert result["method_sha256"] == hashlib.sha256(source.encode()).hexdigest()
+    (tmp_path / "grid.yaml").write_text(json.dumps({"base": result["config"], "runs": {"a": {}}, "seeds": [1]}))
+    shutil.copytree(out, tmp_path / "runs" / "a-seed1")
+    grid = ["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]
+    assert main(words) == main(grid) == 0
+
+    path.write_text(source + "# another\n")
+    assert main(words) == main(grid) == 2
+    told = capsys.readouterr().err
+    assert "has changed since this run began" in told
+    assert "has changed since the run in" in told
+    path.write_text(source)
+    assert main(words) == main(grid) == 0
 
 
 def test_a_method_file_that_has_changed_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

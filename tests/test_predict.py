@@ -14,6 +14,7 @@ from digit_files import write
 import jioc
 from jioc.cli import main
 from jioc.data import flow
+from jioc.errors import Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +45,20 @@ def test_files_are_answered_as_the_run_was_judged(
         assert main(["predict", str(place / "run"), str(test), "--json", "--readout", readout]) == 0
         found = lines(capsys)
         assert len(found) == 30 and 100 * sum(f["class"] == name for f in found) / 30 == pytest.approx(right)
+
+
+def test_the_model_of_an_unfinished_run_says_so(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["predict", str(tmp_path / "run"), str(place / "data" / "test" / "0" / "0.png")]
+    values: dict[str, Any] = {"method": "icarl", "data": str(place / "data"), "memory": 20, "backbone": "tiny"}
+    values |= {"task_sizes": (1, 3), "first": {"epochs": 1}, "later": {"epochs": 1}, "out": tmp_path / "run"}
+    with pytest.raises(Interrupted):
+        jioc.run(**values, device="cpu", stop=(tmp_path / "run" / "result.json").exists)
+    assert main(words) == 0
+    assert capsys.readouterr().err == "note: the run is not finished: after task 1 it knows 1 of 4 classes\n"
+    jioc.run(**values, device="cpu", resume=True)
+    assert main(words) == 0 and capsys.readouterr().err == ""
 
 
 def test_a_thousand_images_some_of_them_broken(

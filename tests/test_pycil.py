@@ -152,7 +152,7 @@ def test_coil_keeps_two_thousand_as_in_its_code(file: Any) -> None:
         ({"model_name": "podnett"}, "did you mean 'podnet'?"),
         ({"epoch": 3}, "unknown key in 'icarl.json' for icarl 'epoch'; did you mean 'epochs'?"),
         ({"beta1": 0.9, "tuned_epoch": 3}, "unknown keys in 'icarl.json' for icarl: 'beta1', 'tuned_epoch'"),
-        ({"dataset": "imagenet100"}, "unknown data set 'imagenet100'; did you mean 'tinyimagenet'?"),
+        ({"dataset": "imagenet100"}, "'imagenet100' is known by its folder alone, the one that holds train and val"),
         ({"convnet_type": "resnet34"}, "unknown backbone 'resnet34'; did you mean 'resnet32'?"),
         ({"convnet_type": "cosine_resnet32"}, "icarl is here without cosine_ networks; resnet32 would be known"),
         ({"seed": [1993, 1994]}, "lists 2 class orders, and a run has one: choose with --order-seed"),

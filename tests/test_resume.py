@@ -162,7 +162,7 @@ def test_other_threads_than_it_began_with_are_told(
         resume=True,
         callback=lambda kind, what: told.append((kind, what)),
     )
-    assert any("began with 1 threads and goes on with 7" in str(what) for kind, what in told if kind == "note")
+    assert any("began with 1 thread and goes on with 7" in str(what) for kind, what in told if kind == "note")
 
 
 def test_without_a_whole_checkpoint_it_says_so_and_touches_nothing(tmp_path: Path) -> None:

@@ -61,6 +61,19 @@ def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
     assert same(weights(tmp_path / "first"), weights(tmp_path / "again"))
 
 
+def test_a_memory_that_leaves_out_no_image_is_noted(small: dict[str, Any]) -> None:
+    config = resolve(settings.make(method="replay", **small))
+    counts = Run(config, load(config)).scenario.counts[:7]
+    for memory in (7 * max(counts), 7 * max(counts) - 1):
+        notes: list[str] = []
+        result = run(
+            method="replay", **small | {"memory": memory, "first": {"epochs": 1}, "later": {"epochs": 1}},
+            callback=lambda kind, what, to=notes: to.append(what["text"]) if kind == "note" else None,
+        )  # fmt: skip
+        whole = result["tasks"][1]["memory"] == sum(counts)  # as the last task begins
+        assert whole == (memory % 7 == 0) == any("room for every image" in text for text in notes)
+
+
 def test_jioc_switched_on_is_not_none(small: dict[str, Any], tmp_path: Path) -> None:
     run(method="icarl", **small, out=tmp_path / "none")
     for part in ("ic", "oc", "jioc"):

@@ -51,7 +51,7 @@ def _advice(entry: Entry, folder: Path) -> str:
 def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda text: None) -> Path:
     """Fetch a data set's official archive into the data folder and unpack it there."""
     if name not in catalogue.DATASETS:
-        raise catalogue.unknown("data set", name, catalogue.DATASETS)
+        raise catalogue.strange(name)
     entry, folder = catalogue.DATASETS[name], catalogue.data_folder(data_dir)
     if entry.folder is None:
         raise Refused(f"{entry.name} is shipped with the package; there is nothing to fetch")

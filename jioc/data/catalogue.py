@@ -101,7 +101,14 @@ def find(name: str, image_size: int | None = None) -> Entry:
         )
     if os.sep in name or name.startswith("."):
         raise Refused(f"--data: there is no folder {name!r}")
-    raise unknown("data set", name, DATASETS)
+    raise strange(name)
+
+
+def strange(name: str) -> Refused:
+    """The refusal of a name that nobody knows. ImageNet and its parts are read as folders like one's own."""
+    if name.lower().startswith("imagenet"):
+        return Refused(f"{name!r} is known by its folder alone, the one that holds train and val: --data FOLDER")
+    return unknown("data set", name, DATASETS)
 
 
 def _own(place: Path, image_size: int | None) -> Entry:

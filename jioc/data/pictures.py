@@ -4,6 +4,7 @@ Left out, and named in the record: what is no usable image, and a training image
 set. An official set is used as its authors split it; there such twins are only named.
 """
 
+import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import numpy as np
 
 from ..config import Config
 from ..errors import Refused
+from ..words import counted
 from . import cache, listing, official
 from .augment import Augment
 from .cache import Decoded, Tell
@@ -79,9 +81,12 @@ def _report(record: dict[str, Any], on_bad: str, tell: Tell) -> None:
     for file, why in skipped[:SHOWN]:
         tell("note", {"text": f"{file!r} {why}; it is left out"})
     if len(skipped) > SHOWN:
-        tell("note", {"text": f"{len(skipped) - SHOWN:,} more files are left out; result.json names them under data"})
+        more = counted(len(skipped) - SHOWN, "file")
+        tell("note", {"text": f"left out besides: {more}; result.json names them under data"})
+    said = {_untaught(os.path.basename(file)) for file, _ in skipped[:SHOWN]}  # of a class folder itself
     for text in notes:
-        tell("note", {"text": text})
+        if text not in said:
+            tell("note", {"text": text})
 
 
 # --- which image goes where ---
@@ -114,9 +119,8 @@ def assemble(
         of = {int(twin[row]): int(row) for row in test[::-1]}
         told = [(files[r].path, f"is also in the test set, as {files[of[int(twin[r])]].path!r}") for r in both]
         if named and told:
-            notes.append(
-                f"{len(told)} training images are also in the test set, such as {told[0][0]!r}; kept as published"
-            )
+            images = counted(len(told), "training image")
+            notes.append(f"also in the test set: {images}, such as {told[0][0]!r}; kept as published")
         elif told:
             skipped += told
             train = np.setdiff1d(train, both)
@@ -156,6 +160,10 @@ def _drawn(rows: np.ndarray, label: np.ndarray, names: list[str], seed: int, sha
     return np.concatenate(drawn) if drawn else rows[:0]
 
 
+def _untaught(name: str) -> str:
+    return f"class {name!r} has no usable training image; it is left out"
+
+
 def _without_untaught(
     names: list[str], train: np.ndarray, test: np.ndarray, label: np.ndarray, notes: list[str]
 ) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
@@ -163,7 +171,7 @@ def _without_untaught(
     taught, judged = np.unique(label[train]), set(label[test].tolist())
     for c, name in enumerate(names):
         if c not in taught:
-            notes.append(f"class {name!r} has no usable training image; it is left out")
+            notes.append(_untaught(name))
         elif c not in judged:
             notes.append(f"class {name!r} has no test image; it is learnt and not judged")
     if not len(taught):

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..config import Config
 from ..errors import Refused, unknown
+from ..words import counted
 from . import longtail
 from .dataset import Dataset
 
@@ -63,7 +64,7 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
         order += [known[word] for word in words]
     if sorted(order) != list(range(n)):
         raise Refused(
-            f"--order names {len(set(order))} classes in {len(order)} places; "
+            f"--order names {counted(len(set(order)), 'class')} in {counted(len(order), 'place')}; "
             f"{dataset.name} has {n}, each to be named once"
         )
     return order
@@ -79,19 +80,21 @@ def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
         raise Refused("say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes")
     if config.task_sizes is not None:
         if sum(config.task_sizes) != classes:
-            raise Refused(f"--task-sizes add up to {sum(config.task_sizes)} classes; {config.data} has {classes}")
+            raise Refused(
+                f"--task-sizes add up to {counted(sum(config.task_sizes), 'class')}; {config.data} has {classes}"
+            )
         return config.task_sizes
     if config.base is not None or config.increment is not None:
         if config.increment is None:
             raise Refused("--base needs --increment")
         first = config.base or config.increment
         if first > classes:
-            raise Refused(f"--base {first} is more than the {classes} classes of {config.data}")
+            raise Refused(f"--base {first} is more than the {counted(classes, 'class')} of {config.data}")
         later = range(first, classes, config.increment)
         return (first, *(min(config.increment, classes - done) for done in later))
     tasks = config.tasks or usual
     if tasks > classes:
-        raise Refused(f"--tasks {tasks} is more than the {classes} classes of {config.data}")
+        raise Refused(f"--tasks {tasks} is more than the {counted(classes, 'class')} of {config.data}")
     size, larger = divmod(classes, tasks)
     return tuple(size + (i < larger) for i in range(tasks))
 

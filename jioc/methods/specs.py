@@ -227,6 +227,17 @@ def find(word: str) -> Spec:
     return SPECS[word]
 
 
+def sha256(word: str) -> str | None:
+    """The checksum of the file that a method is in; None of a registered one, which the commit tells."""
+    return imported(Path(word)).__sha256__ if word.endswith(".py") else None
+
+
+def refuse_changed(word: str, began: str | None, now: str | None, run: str = "this run") -> None:
+    """A method's file whose checksum is not that with which the run began (older versions kept none)."""
+    if began not in (None, now):
+        raise Refused(f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out")
+
+
 def of_model(named: str, file: str | None) -> str:
     """The method of a saved model. One that is in a file is run only as the file that somebody names."""
     own = named.endswith(".py")

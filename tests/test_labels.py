@@ -1,5 +1,6 @@
 """What a setting is called in tables, pages and figures."""
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
-from jioc.methods.specs import SPECS, told
+from jioc.methods.specs import SPECS, recorded, told
 from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
 from jioc.resolve import resolve
@@ -184,6 +185,14 @@ def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_fo
     ]
     assert names(own(later={"epochs": 30}), resolved()) == ["Mine, epochs 30", "iCaRL"]
     assert groups(own(later={"epochs": 30}))[0].scene.endswith("epochs 30")
+
+
+def test_what_a_result_tells_of_a_method_is_what_is_usual_for_it() -> None:
+    for spec in SPECS.values():
+        again = recorded(json.loads(json.dumps(told(spec))))
+        assert again is not None and again.options().model_dump() == spec.options().model_dump()
+        for name in ("name", "title", "first", "later", "second", "memory", "host_kd"):
+            assert getattr(again, name) == getattr(spec, name)
 
 
 @pytest.mark.parametrize("change", [None, "Mine", {"title": 3}, {"first": {"epochs": 20}}, {"options": {"_x": 1}}])

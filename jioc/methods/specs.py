@@ -272,8 +272,8 @@ class Told(Options):
 
 
 def told(spec: Spec) -> dict[str, Any]:
-    values = {name: getattr(spec, name) for name in Told.model_fields}
-    return plain(Told(**values | {"options": plain(spec.options.model_construct())}))
+    values = {name: getattr(spec, name) for name in Told.model_fields} | {"options": spec.options.model_construct()}
+    return {name: plain(value) if isinstance(value, Options) else value for name, value in values.items()}
 
 
 def recorded(said: Any) -> Spec | None:

@@ -71,8 +71,9 @@ class Run:
     @property
     def tailed(self) -> bool:
         """Whether there are classes of many and of few images."""
-        counts = self.result.get("counts") or [1]
-        return max(counts) >= TAIL * min(counts) or (self.config.get("long_tail") is not None and len(set(counts)) > 1)
+        counts = self.result.get("counts") or [0]
+        most, fewest = max(counts), min(counts)
+        return most > fewest and (self.config.get("long_tail") is not None or most >= TAIL * fewest)
 
     def figure(self, kind: str, readout: str) -> float | None:
         """`average`, `last` or `forgetting` of a read-out; an unfinished run has none to compare."""

@@ -187,7 +187,7 @@ def data(words: list[str]) -> int:
 
 
 def table_(words: list[str]) -> int:
-    """mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME [--scale S]] [--format text|markdown|latex]"""
+    """mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] [--format text|markdown|latex|csv]"""
     from .console import table
     from .report import runs, tables
 
@@ -202,20 +202,28 @@ def table_(words: list[str]) -> int:
         "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
     )
     parser.add_argument("--over-orders", action="store_true", help="runs of several class orders are one row")
-    parser.add_argument("--format", default="text", help="text, markdown or latex (text)")
+    parser.add_argument(
+        "--forgetting", action="store_true", help="also what past tasks have lost of their best accuracy"
+    )
+    parser.add_argument("--format", default="text", help="text, markdown, latex, or csv with figures unrounded (text)")
     found = parser.parse(words)
     if found.format not in tables.FORMATS:
         raise unknown("value of --format", found.format, tables.FORMATS)
     if found.scale is not None and (found.recipe is None or not 0 < found.scale < math.inf):
         raise Refused(f"--scale: {found.scale:g} is refused: it should be above 0, and given with --recipe")
+    if found.by_task and found.forgetting:
+        raise Refused("--by-task and --forgetting exclude each other")
     read = runs.read(found.runs, found.over_orders)
     groups = runs.group(runs.planned(found.recipe, read, found.scale) if found.recipe else read)
-    sheet = (tables.by_task if found.by_task else tables.summarise)(groups, found.paper)
+    by_task, whole = tables.by_task, tables.summarise
+    sheet = by_task(groups, found.paper) if found.by_task else whole(groups, found.paper, found.forgetting)
     if found.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
         print("\n".join(sheet.notes))
     else:
         print(tables.render(sheet, found.format))
+    if found.format == "csv":
+        print("\n".join(sheet.notes), file=sys.stderr)
     return 0
 
 

@@ -10,9 +10,9 @@ from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
 
 
-def resolve(config: Config, entry: datasets.Entry | None = None) -> Config:
-    """`entry`: of data that is in memory already; otherwise `config.data` names it."""
-    spec = find(config.method)
+def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
+    """`entry`: of data that is in memory already; otherwise `config.data` names it. `spec`: likewise of the method."""
+    spec = spec or find(config.method)
     entry = entry or datasets.find(config.data, config.image_size)
     size = config.image_size or entry.size
     if entry.module != "pictures" and (size, config.canvas or size) != (entry.size, entry.size):

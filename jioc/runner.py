@@ -288,6 +288,7 @@ class Run:
             "command": self.command,
             "config": settings.plain(self.config),
             "environment": self.environment,
+            "method": specs.told(self.spec),
             "headline": self.spec.headline,
             "classes": self.scenario.classes,
             "counts": self.scenario.counts,

@@ -334,6 +334,8 @@ def test_one_picture_under_two_names_of_classes_is_told(folder: Path) -> None:
     ("words", "told"),
     [
         (["{}/nowhere/at/all"], "there is no folder"),
+        (["missing.csv"], "--data: there is no file 'missing.csv'"),
+        (["{}/missing.py"], "there is no file"),
         (["{}/file.txt"], "is a file; give a folder"),
         (["{}/empty"], "holds no class folders"),
         (["{}/flat"], "holds no class folders"),

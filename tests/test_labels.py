@@ -1,6 +1,8 @@
 """What a setting is called in tables, pages and figures."""
 
+import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
+from jioc.methods.specs import SPECS, recorded, told
 from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
 from jioc.resolve import resolve
@@ -155,6 +158,55 @@ def test_a_method_whose_memory_is_its_own_says_so() -> None:
         "Finetune + IC, no exemplars",
         "Joint, every image kept",
     ]
+
+
+def own(**values: Any) -> dict[str, Any]:
+    """A result of a method in a file, which has gone since; its schedules are a tenth of iCaRL's."""
+    usual = SPECS["icarl"]
+    spec = replace(
+        usual,
+        name="mine",
+        title="Mine",
+        first=usual.first.model_copy(update={"epochs": 20, "milestones": (6, 12, 17)}),
+        later=usual.later.model_copy(update={"epochs": 17, "milestones": (8, 12)}),
+    )
+    config = settings.make(method="lost/mine.py", data="cifar100", tasks=5, **values)
+    return made() | {"config": settings.plain(resolve(config, spec=spec)), "method": told(spec)}
+
+
+def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_for_it() -> None:
+    found = groups(own(), own(later={"epochs": 30}), own(options={"kd_weight": 2.0}), own(**jioc()), resolved())
+    assert [g.name for g in found] == [
+        "Mine",
+        "Mine, epochs 30",
+        "Mine, kd-weight 2",
+        "Mine + JIOC",
+        "iCaRL",
+    ]
+    assert names(own(later={"epochs": 30}), resolved()) == ["Mine, epochs 30", "iCaRL"]
+    assert groups(own(later={"epochs": 30}))[0].scene.endswith("epochs 30")
+
+
+def test_what_a_result_tells_of_a_method_is_what_is_usual_for_it() -> None:
+    for spec in SPECS.values():
+        again = recorded(json.loads(json.dumps(told(spec))))
+        assert again is not None and again.options().model_dump() == spec.options().model_dump()
+        for name in ("name", "title", "first", "later", "second", "memory", "host_kd"):
+            assert getattr(again, name) == getattr(spec, name)
+
+
+@pytest.mark.parametrize("change", [None, "Mine", {"title": 3}, {"first": {"epochs": 20}}, {"options": {"_x": 1}}])
+def test_what_cannot_be_understood_of_a_method_leaves_it_the_name_of_its_file(change: Any) -> None:
+    whole = own()
+    said = whole["method"] | change if isinstance(change, dict) else change
+    understood = isinstance(change, dict) and "options" in change
+    assert names(whole | {"method": said}) == ["Mine" if understood else "mine"]
+
+
+def test_a_title_that_another_method_has_is_told_with_the_file() -> None:
+    taken = own()
+    taken["method"]["title"] = "iCaRL"
+    assert names(taken) == ["iCaRL (mine)"]
 
 
 def test_usual_is_what_is_usual_for_the_method_and_the_data() -> None:

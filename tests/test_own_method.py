@@ -10,6 +10,7 @@ import pytest
 
 from jioc.cli import main
 from jioc.methods import specs
+from jioc.report.runs import group, read
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "own_method.py"
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -23,6 +24,8 @@ def test_the_example_runs_and_takes_jioc(word: str, terms: set[str], tmp_path: P
     assert main(["run", str(EXAMPLE), *QUICK, "--coordinate", word, "--out", str(out)]) == 0
     log = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
     assert set(log[-1]["terms"]) == terms
+    (shown,) = group(read([out]))
+    assert shown.name == "Feature replay" + " + JIOC" * (word == "jioc") and shown.scene.endswith(", epochs 2")
     assert main(["run", "--config", str(out / "config.yaml"), "--out", str(tmp_path / "again")]) == 0
     assert (out / "model.safetensors").read_bytes() == (tmp_path / "again" / "model.safetensors").read_bytes()
 

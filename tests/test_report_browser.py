@@ -172,12 +172,14 @@ def old() -> dict[str, Any]:
 
 
 PAGES = {
-    "hostile names": lambda: [made(classes=HOSTILE, counts=list(range(20, 10, -1)), method="<b>own</b>.py")],
+    "hostile names": lambda: [made(classes=HOSTILE, counts=list(range(30, 10, -2)), method="<b>own</b>.py")],
     "200 classes": lambda: [made(classes=200, tasks=10)],
     "one task of one class": lambda: [made(classes=1, tasks=1)],
     "twenty settings": lambda: [made(classes=20, memory=100 + i) for i in range(20)],
     "unfinished": lambda: [made(done=1), made(coordinate="jioc", done=3), made("replay")],
     "an older version": lambda: [old()],
+    "thirty named classes": lambda: [made(classes=["a name that is too long", *(f"finch {c}" for c in range(29))])],
+    "two places": lambda: [made(), made(coordinate="jioc"), made(memory=500, alls=[53.3049999999] * 5)],
     "beside the paper": lambda: [made(coordinate=c, classes=100, tasks=10) for c in ("none", "ic", "jioc")],
 }
 
@@ -212,6 +214,19 @@ def test_every_kind_of_page_opens(browser: Any, tmp_path: Path, name: str) -> No
         assert "unfinished" in text(browser, "#summary tbody")
     if name == "an older version":
         assert "earlier version" in text(browser, "#mechanisms") and "earlier version" in text(browser, "#confusion")
+    named = [one.text for one in all_of(browser, '[data-matrix="confusion"] text.class')]
+    if name == "thirty named classes":
+        assert named[::2] == named[1::2] == ["a name that…", *(f"finch {c}" for c in range(29))]
+    if name == "200 classes":
+        assert not named and "number in the order" in text(browser, '[data-matrix="confusion"] > svg')
+    if name == "two places":
+        assert text(browser, "#summary caption") == "cifar100, resnet18, 5 tasks"
+        settings = [cell.text for cell in all_of(browser, "#summary tbody td:nth-child(2)")]
+        assert settings == ["1,000 exemplars", "", "500 exemplars"]
+        assert "53.30" in all_of(browser, "#summary tbody tr")[2].text  # 53.31 where it is rounded twice
+    if name == "twenty settings":
+        told = text(browser, "#matrices .say:not(section > .say)")
+        assert "the first 12 of 20" in told and "112 exemplars" in told and "and 3 more" in told
     if name == "beside the paper":
         assert "47.49" in text(browser, "#summary") and len(all_of(browser, '[data-chart="cnn-all"] path.paper')) == 3
     assert not browser.get_log("browser")

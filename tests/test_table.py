@@ -1,5 +1,6 @@
 """`jioc table`: what is averaged, what stands beside it, and how it is written."""
 
+import csv
 import json
 import statistics
 from pathlib import Path
@@ -281,6 +282,48 @@ def test_markdown_and_latex_say_what_text_says(tmp_path: Path, capsys: pytest.Ca
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1 and "a_b\\|c&d" in shown["markdown"]
     assert r"select a\_b|c\&d" in shown["latex"] and r"$\pm$" in shown["latex"] and r"\bottomrule" in shown["latex"]
     assert "±" not in shown["latex"].split(r"\begin{tabular}")[1]
+
+
+def test_forgetting_stands_beside_average_and_last_where_it_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = made(seed=2)
+    del old["forgetting"]
+    results = [made(seed=1) | {"forgetting": {"cnn": 30.0, "nme": 7.0}}, made(coordinate="jioc", seed=1), old]
+    groups = group(read([keep(tmp_path, *results)]))
+    usual, asked = summarise(groups, False), summarise(groups, False, forgetting=True)
+    added = ["CNN forgetting", "NME forgetting"]
+    assert [head for head in asked.heads if head not in added] == usual.heads
+    at = [asked.heads.index(head) for head in added]
+    assert [asked.heads[i - 1] for i in at] == ["CNN last", "NME last"]
+    assert [[row[i] for i in at] for row in asked.rows] == [["30.00", "7.00"], ["20.00", "10.00"]]
+    assert any(note.startswith("forgetting: ") for note in asked.notes)
+    assert "exclude each other" in refused(["table", str(tmp_path), "--by-task", "--forgetting"], capsys)
+
+
+def test_a_csv_holds_what_the_results_hold_unrounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = [made(seed=s, alls=[100 / 3 + s / 7] * 5) for s in (1, 2)]
+    results = [*hosts, made(coordinate="jioc", seed=1, alls=[40.0] * 5), made(memory=500, done=2), made(seed=3, done=1)]
+    words = ["table", str(keep(tmp_path, *results)), "--format", "csv"]
+    assert main([*words, "--forgetting"]) == 0
+    told = capsys.readouterr()
+    plain, coordinated, begun = csv.DictReader(told.out.splitlines())
+    averages = [result["average"]["cnn"] for result in hosts]
+    assert float(plain["CNN average"]) == statistics.fmean(averages)
+    assert float(plain["CNN average std"]) == statistics.stdev(averages)
+    assert (plain["n"], plain["CNN forgetting"], plain["gain"], plain["outcome"]) == ("2", "20.0", "", "finished")
+    assert float(coordinated["gain"]) == coordinated_gain(hosts[0], results[2]) and coordinated["gain n"] == "1"
+    assert coordinated["CNN average std"] == "" and coordinated["setting"] == plain["setting"] != begun["setting"]
+    assert (begun["n"], begun["CNN average"], begun["outcome"]) == ("0", "", "unfinished")
+    assert "unfinished and not averaged: 2 of 5 runs" in told.err and "unfinished and" not in told.out
+    assert main([*words, "--by-task", "--paper"]) == 0
+    steps = [*csv.DictReader(capsys.readouterr().out.splitlines())]
+    assert [row["classes"] for row in steps] == ["all", "old", "new"] * 2 and "outcome" not in steps[0]
+    assert float(steps[0]["5"]) == statistics.fmean(averages) and steps[1]["1"] == ""
+
+
+def coordinated_gain(without: dict[str, Any], with_it: dict[str, Any]) -> float:
+    return with_it["average"]["cnn"] - without["average"]["cnn"]
 
 
 def refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:

@@ -99,6 +99,8 @@ def find(name: str, image_size: int | None = None) -> Entry:
         raise Refused(
             f"--data {name!r} is a file; give a folder of class folders, a csv of path and label, or a Python file"
         )
+    if place.suffix.lower() in (".csv", ".py"):
+        raise Refused(f"--data: there is no file {name!r}")
     if os.sep in name or name.startswith("."):
         raise Refused(f"--data: there is no folder {name!r}")
     raise strange(name)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from ..config import Amount, Options, Positive, Schedule, refusal
+from ..config import Amount, Options, Positive, Schedule, plain, refusal
 from ..errors import Refused, unknown
 from ..scripts import imported, of_one_file
 
@@ -265,6 +265,39 @@ def own_options(spec: Spec, values: dict[str, Any]) -> Options:
         if first["type"] == "extra_forbidden":
             raise unknown(f"option of {spec.name}", str(first["loc"][0]), spec.options.model_fields) from None
         raise refusal(error) from None
+
+
+class Told(Options):
+    """What result.json says of a method, for readers that do not have it: its title and what is usual for it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    title: str
+    memory: Literal["exemplars", "none", "all"]
+    host_kd: Literal["replace", "keep"]
+    first: Schedule
+    later: Schedule
+    second: Schedule | None
+    options: dict[str, Any]
+
+
+def told(spec: Spec) -> dict[str, Any]:
+    values = {name: getattr(spec, name) for name in Told.model_fields} | {"options": spec.options.model_construct()}
+    return {name: plain(value) if isinstance(value, Options) else value for name, value in values.items()}
+
+
+def recorded(said: Any) -> Spec | None:
+    """The entry of a method of which there is only what a result told; None where that cannot be understood."""
+    try:
+        of = Told.model_validate(said)
+    except ValidationError:
+        return None
+    if not all(stage.epochs and stage.lr for stage in (of.first, of.later, of.second) if stage):
+        return None
+    named = {key: (Any, v) for key, v in of.options.items() if key[:1].isalpha() and not hasattr(Options, key)}
+    own: type[Options] = create_model("Own", __base__=Options, **named)  # type: ignore[call-overload]
+    return Spec(of.name, of.title, "", of.first, of.later, of.second, own, of.memory, host_kd=of.host_kd)
 
 
 def _from_file(path: Path) -> Spec:

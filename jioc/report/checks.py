@@ -12,7 +12,8 @@ from ..errors import Refused
 
 FORMAT = 1
 NEEDED = {"config": dict, "classes": list, "tasks": list}
-BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", "many", "medium", "few")
+THIRDS = ("many", "medium", "few")
+BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", *THIRDS)
 """Diagnostics drawn over the tasks; of the others the page holds those after the last task."""
 BY_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")
 SUMMARIES = ("average", "last", "forgetting")

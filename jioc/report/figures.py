@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Failed
 from ..files import write
-from .runs import Group, Run, mean_std
+from .runs import Group, Run, mean_std, shown_readouts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 COLUMN = 3.3  # inches, a column of two; a page is two and the gap
 PAGE = 6.9
+PANELS = 12  # on a sheet
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 STYLES = ("-", "--", ":", "-.")
 MARKS = "osD^vPX"
@@ -59,20 +60,27 @@ def save(groups: list[Group], folder: Path) -> list[Path]:
         raise Failed(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
     import matplotlib
 
-    drawn: dict[str, Figure] = {}
     with matplotlib.rc_context(STYLE):
-        for readout in dict.fromkeys(n for g in groups for run in g.runs for n in run.readouts):
-            drawn[f"accuracy-{readout}"] = accuracy(groups, readout, KINDS, PAGE)
-            drawn[f"accuracy-{readout}-all"] = accuracy(groups, readout, {"all": KINDS["all"]}, COLUMN)
-        drawn["tasks"] = matrices(groups)
-        if any(_diagnostic(run, name) for g in groups for run in g.runs for name in MECHANISMS):
-            drawn["mechanisms"] = mechanisms(groups)
-        if any(_diagnostic(run, "few") for g in groups for run in g.runs):
-            drawn["thirds"] = thirds(groups)
-        counts = groups[0].runs[0].result.get("counts") or []
-        if len(set(counts)) > 1:
-            drawn["long-tail"] = long_tail(counts)
-        return [path for name, figure in drawn.items() for path in _write(figure, folder, name)]
+        return [path for name, figure in draw(groups).items() for path in _write(figure, folder, name)]
+
+
+def draw(groups: list[Group]) -> dict[str, "Figure"]:
+    drawn: dict[str, Figure] = {}
+    for readout in dict.fromkeys(shown_readouts(groups).values()):
+        drawn[f"accuracy-{readout}"] = accuracy(groups, readout, KINDS, PAGE)
+        drawn[f"accuracy-{readout}-all"] = accuracy(groups, readout, {"all": KINDS["all"]}, COLUMN)
+    drawn |= _sheets("tasks", matrices, groups)
+    if any(_diagnostic(run, name) for g in groups for run in g.runs for name in MECHANISMS):
+        drawn["mechanisms"] = mechanisms(groups)
+    if any(_third(run, "few") for g in groups for run in g.runs):
+        drawn["thirds"] = thirds(groups)
+    return drawn | _sheets("long-tail", long_tails, list(tails(groups).items()))
+
+
+def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], what: list[Any]) -> dict[str, "Figure"]:
+    """All panels, as many on a sheet as a page of a paper holds: tasks, tasks-2, ..."""
+    parts = [what[i : i + PANELS] for i in range(0, len(what), PANELS)]
+    return {f"{name}-{i}" if i > 1 else name: draw(part) for i, part in enumerate(parts, 1)}
 
 
 def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
@@ -110,7 +118,7 @@ def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float 
         figures = [mean_std(by_classes[x]) for x in at]
         middle = [m or 0.0 for m, _ in figures]
         spread = [s or 0.0 for _, s in figures]
-        mark = MARKS[(i + i // 28) % 7]  # colours and styles repeat after 28
+        mark = MARKS[(i + i // 7) % 7]  # another with each style, so that a colour is told apart twice
         look: dict[str, Any] = {"color": COLOURS[i % 7], "linestyle": STYLES[i // 7 % 4], "marker": mark}
         axes.plot(at, middle, label=g.label, **look)
         low, high = zip(*((m - s, m + s) for m, s in zip(middle, spread, strict=True)), strict=True)
@@ -119,21 +127,24 @@ def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float 
 
 
 def _legend(figure: "Figure", axes: "Axes", width: float = PAGE) -> None:
+    """Of what is drawn, below it, where the figure grows by as much."""
     handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        figure.legend(handles, labels, loc="outside lower center", ncols=_legend_columns(labels, width), frameon=False)
+    if not handles:
+        return
+    fitting = int((width - HANDLE) / LETTER)
+    labels = [textwrap.fill(label, fitting, break_on_hyphens=False) for label in labels]
+    columns = max(1, min(len(labels), int(width / (HANDLE + LETTER * max(map(len, labels))))))
+    lines = sum(1 + label.count("\n") for label in labels)
+    figure.set_figheight(figure.get_figheight() + LINE * -(-lines // columns))
+    look: dict[str, Any] = {"handlelength": 4, "frameon": False}  # ems, in which every style shows
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, **look)
 
 
-def _legend_columns(labels: list[str], width: float) -> int:
-    return max(1, min(len(labels), int(width / (0.45 + 0.055 * max(map(len, labels))))))
-
-
-def _legend_height(groups: list[Group], width: float = PAGE) -> float:
-    return 0.15 * -(-len(groups) // _legend_columns([g.label for g in groups], width))
+HANDLE, LETTER, LINE = 0.65, 0.055, 0.15  # inches of a legend
 
 
 def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: float) -> "Figure":
-    figure, axes = _sheet(width, 2.1 + _legend_height(groups, width), 1, len(kinds), sharey=True)
+    figure, axes = _sheet(width, 2.1, 1, len(kinds), sharey=True)
     for ax, (kind, title) in zip(axes, kinds.items(), strict=True):
         _curves(ax, groups, lambda run, kind=kind: [r.get(kind) for r in run.readouts.get(readout, [])])  # type: ignore[misc]
         ax.set_title(title)
@@ -143,7 +154,7 @@ def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: fl
 
 
 def mechanisms(groups: list[Group]) -> "Figure":
-    figure, axes = _sheet(PAGE, 4.2 + _legend_height(groups), 2, 2)
+    figure, axes = _sheet(PAGE, 4.2, 2, 2)
     for ax, (name, (title, unit)) in zip(axes, MECHANISMS.items(), strict=True):
         _curves(ax, groups, lambda run, name=name: _diagnostic(run, name))  # type: ignore[misc]
         ax.set_title(title)
@@ -154,9 +165,9 @@ def mechanisms(groups: list[Group]) -> "Figure":
 
 
 def thirds(groups: list[Group]) -> "Figure":
-    figure, axes = _sheet(PAGE, 2.1 + _legend_height(groups), 1, 3, sharey=True)
+    figure, axes = _sheet(PAGE, 2.1, 1, 3, sharey=True)
     for ax, (name, title) in zip(axes, THIRDS.items(), strict=True):
-        _curves(ax, groups, lambda run, name=name: _diagnostic(run, name))  # type: ignore[misc]
+        _curves(ax, groups, lambda run, name=name: _third(run, name))  # type: ignore[misc]
         ax.set_title(f"{title} classes")
     axes[0].set_ylabel("accuracy (%)")
     _legend(figure, axes[0])
@@ -164,15 +175,9 @@ def thirds(groups: list[Group]) -> "Figure":
 
 
 def matrices(groups: list[Group]) -> "Figure":
-    """Accuracy on each task after each task, of the first six settings."""
-    shown = groups[:6]
-    columns = min(3, len(shown))
-    rows = -(-len(shown) // columns)
-    side = 2.2
-    figure, axes = _sheet(columns * side + 0.5, rows * side, rows, columns)
-    for ax in axes[len(shown) :]:
-        ax.set_visible(False)
-    for ax, g in zip(axes, shown, strict=False):
+    """Accuracy on each task after each task."""
+    figure, axes = _panels(len(groups), 3, 2.2, 2.2, 0.5)
+    for ax, g in zip(axes, groups, strict=False):
         ax.grid(False)
         ax.set_title(textwrap.fill(g.label, 28, break_on_hyphens=False), loc="left")
         ax.set_xlabel("task tested")
@@ -209,15 +214,44 @@ def _matrix(g: Group) -> list[list[float]]:
     return [[cell(t, s) for s in range(size)] for t in range(size)]
 
 
-def long_tail(counts: list[int]) -> "Figure":
-    figure, (axes,) = _sheet(COLUMN, 1.9)
-    axes.bar(range(1, len(counts) + 1), counts, color=COLOURS[0], width=0.8)
-    axes.grid(False, axis="x")
-    axes.set_xlabel("class, in the order of learning")
-    axes.set_ylabel("training images")
+def tails(groups: list[Group]) -> dict[tuple[int, ...], str]:
+    """The long tails, a count for each class, each with the place that has it; or the runs, where a place has several,
+    as under several class orders."""
+    found: dict[tuple[int, ...], Group] = {}
+    for g in groups:
+        for run in g.runs:
+            if run.tailed:
+                found.setdefault(tuple(run.result["counts"]), g)
+    places = [g.place for g in found.values()]
+    return {counts: g.place if places.count(g.place) == 1 else g.label for counts, g in found.items()}
+
+
+def long_tails(of: list[tuple[tuple[int, ...], str]]) -> "Figure":
+    figure, axes = _panels(len(of), 2, COLUMN, 1.9)
+    for ax, (counts, place) in zip(axes, of, strict=False):
+        if len(of) > 1:
+            ax.set_title(textwrap.fill(place, 50, break_on_hyphens=False), loc="left")
+        ax.bar(range(1, len(counts) + 1), counts, color=COLOURS[0], width=0.8)
+        ax.grid(False, axis="x")
+        ax.set_xlabel("class, in the order of learning")
+        ax.set_ylabel("training images")
     return figure
+
+
+def _panels(n: int, most: int, width: float, height: float, margin: float = 0.0) -> tuple["Figure", list["Axes"]]:
+    """Room for n panels, so many in a row at most; what is left of the last row stays white."""
+    columns = min(most, n)
+    rows = -(-n // columns)
+    figure, axes = _sheet(columns * width + margin, rows * height, rows, columns)
+    for ax in axes[n:]:
+        ax.set_visible(False)
+    return figure, axes
 
 
 def _diagnostic(run: Run, name: str) -> list[float | None]:
     values = [(row.get("diagnostics") or {}).get(name) for row in run.result["tasks"]]
     return values if any(v is not None for v in values) else []
+
+
+def _third(run: Run, name: str) -> list[float | None]:
+    return _diagnostic(run, name) if run.tailed else []

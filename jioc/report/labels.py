@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import config as settings
 from ..data import catalogue as datasets
-from ..methods.specs import SPECS
+from ..methods.specs import SPECS, Spec
 from ..recipes import nested
 from ..resolve import STALE, resolve
 
@@ -36,7 +36,7 @@ def assign(groups: list["Group"]) -> list["Group"]:
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
     found: list[Group] = []
     for parts, of in by_place.items():
-        departing = [departures(g.config) for g in of]
+        departing = [departures(g.config, g.spec) for g in of]
         shared = _shared(departing)
         told = [{p: v for p, v in d.items() if p not in shared or shared[p] != v} for d in departing]
         _name(of, told)
@@ -62,30 +62,35 @@ def _joined(parts: Iterable[str]) -> str:
 # --- the name ---
 
 
-def title(config: Values) -> str:
+def title(g: "Group") -> str:
     """iCaRL + JIOC."""
-    method = str(config.get("method"))
-    host = SPECS[method].title if method in SPECS else Path(method).stem
-    word = (config.get("coordination") or {}).get("coordinate", "none")
-    return host if word == "none" else f"{host} + {word.upper()}"
+    host = _host(str(g.config.get("method")), g.spec)
+    return host if g.coordinate == "none" else f"{host} + {g.coordinate.upper()}"
 
 
-def _called(config: Values) -> list[str]:
+def _host(method: str, spec: Spec | None) -> str:
+    """The method's title; of one that is in a file, the file's name where it has none or has taken another's."""
+    if spec is None:
+        return Path(method).stem
+    taken = any(spec.title == other.title and spec.name != other.name for other in SPECS.values())
+    return f"{spec.title} ({Path(method).stem})" if taken else spec.title
+
+
+def _called(g: "Group") -> list[str]:
     """The title, and what a method keeps whatever the memory of its place."""
-    spec = SPECS.get(str(config.get("method")))
-    return [title(config), {"none": "no exemplars", "all": "every image kept"}.get(spec.memory if spec else "", "")]
+    return [title(g), {"none": "no exemplars", "all": "every image kept"}.get(g.spec.memory if g.spec else "", "")]
 
 
 def _name(groups: list["Group"], told: list[Values]) -> None:
     """The title and what is told beside it; where that leaves two groups alike, also what they differ in."""
-    names = [_joined([*_called(g.config), *words(t)]) for g, t in zip(groups, told, strict=True)]
+    names = [_joined([*_called(g), *words(t)]) for g, t in zip(groups, told, strict=True)]
     for alike in [n for n, count in Counter(names).items() if count > 1]:
         here = [i for i, n in enumerate(names) if n == alike]
         paths = differing([groups[i].config for i in here])
         paths = [p for p in paths if not _follows(p, paths)]
         for i in here:
             told[i] |= {p: v for p in paths if (v := at(groups[i].config, p)) is not None}
-            names[i] = _joined([*_called(groups[i].config), *words(told[i])])
+            names[i] = _joined([*_called(groups[i]), *words(told[i])])
     count: Counter[str] = Counter()
     for g, name in zip(groups, names, strict=True):
         count[name] += 1
@@ -103,16 +108,17 @@ def _shared(departing: list[Values]) -> Values:
     return found
 
 
-def departures(config: Values) -> Values:
+def departures(config: Values, spec: Spec | None = None) -> Values:
     """The settings that are not as usual for the method and the data, less those that follow from another of them:
     from `epochs 17` the length of the first task, unless it has another. Milestones are as usual where they follow, or
     are those of a stage of that length."""
+    spec = spec or SPECS.get(str(config.get("method")))
     here, told = flat(config), Values()
     for path in LEADING:
-        if here.get(path) is not None and here[path] != at(defaults(config, told), path):
+        if here.get(path) is not None and here[path] != at(defaults(config, told, spec), path):
             told[path] = here[path]
-    usual = flat(defaults(config, told))
-    alone = flat(defaults(config, {p: v for p, v in told.items() if p != "later.epochs"}))
+    usual = flat(defaults(config, told, spec))
+    alone = flat(defaults(config, {p: v for p, v in told.items() if p != "later.epochs"}, spec))
     usual |= {p: alone[p] for p in ("first.milestones", "second.milestones") if p in usual and here.get(p) == alone[p]}
     departs = [p for p in usual if p not in TITLED + PLACED and here.get(p) is not None and here[p] != usual[p]]
     return {p: here[p] for p in usual if p in told or p in departs}
@@ -121,16 +127,15 @@ def departures(config: Values) -> Values:
 LEADING = ("later.epochs", "later.lr", "first.epochs", "second.epochs")  # from which others follow
 
 
-def defaults(config: Values, said: Values | None = None) -> Values:
-    """Everything as it is where a user says nothing but method, data and `said`, with dots. What a method of somebody's
-    own has for defaults is not known here."""
-    method, data = str(config.get("method")), str(config.get("data"))
+def defaults(config: Values, said: Values, spec: Spec | None) -> Values:
+    """Everything as it is where a user says nothing but method, data and `said`, with dots. Without `spec` the method
+    is not known, and what is usual for it neither."""
+    data = str(config.get("data"))
     entry = datasets.DATASETS.get(data) or datasets.in_memory(data, 10, config.get("image_size") or 32)
-    known = method in SPECS
-    values = nested({"method": method if known else "icarl", "data": data, **(said or {})})
-    usual = settings.plain(resolve(settings.make(**values), entry))
+    values = nested({"method": str(config.get("method")), "data": data, **said})
+    usual = settings.plain(resolve(settings.make(**values), entry, spec or SPECS["icarl"]))
     usual["canvas"] = datasets.usual_canvas(config.get("image_size") or entry.size)
-    return usual if known else {k: v for k, v in usual.items() if k not in ("options", "later", "first", "second")}
+    return usual if spec else {k: v for k, v in usual.items() if k not in ("options", "later", "first", "second")}
 
 
 def _follows(path: str, others: list[str]) -> bool:

@@ -7,7 +7,8 @@ const COLOURS = { // Okabe and Ito's, grey for their black; lighter on a dark gr
   dark: ["#4ca6e8", "#f58442", "#2fc594", "#e6a5cb", "#f2b93f", "#8fd3f7", "#aab1bb"],
 };
 const MANY = COLOURS.light.length;
-const DASHES = ["", "7 4", "2 4", "10 3 2 3"];
+const DASHES = ["", "7 4", "2.5 3", "11 3 2.5 3"];
+const SWATCH = 30; // wide enough for each of them to show what it is
 const PANELS = 12; // matrices and class charts drawn at once
 const hidden = new Set();
 const jobs = []; // charts yet to be drawn: a panel knows its width once all its neighbours are there
@@ -33,8 +34,8 @@ const colour = (g) => COLOURS[document.documentElement.dataset.theme][g % MANY];
 const dash = (g) => DASHES[Math.floor(g / MANY) % DASHES.length];
 
 function swatch(g) {
-  return sv("svg", { class: "swatch", viewBox: "0 0 18 10", "aria-hidden": "true" },
-    sv("line", { x1: 1, x2: 17, y1: 5, y2: 5, stroke: colour(g), "stroke-width": 3, "stroke-dasharray": dash(g) || null }));
+  return sv("svg", { class: "swatch", viewBox: `0 0 ${SWATCH} 10`, "aria-hidden": "true" },
+    sv("line", { x1: 0, x2: SWATCH, y1: 5, y2: 5, stroke: colour(g), "stroke-width": 2.5, "stroke-dasharray": dash(g) || null }));
 }
 
 // --- numbers ----------------------------------------------------------------------------------------------------------
@@ -46,8 +47,11 @@ function std(values) {
   const m = mean(values);
   return Math.sqrt(values.reduce((a, v) => a + (v - m) ** 2, 0) / (values.length - 1));
 }
-const fixed = (digits, sign) => (v) => !known(v) ? "–" : (v < 0 ? "−" : sign ? "+" : "") + Math.abs(v).toLocaleString("en-US",
-  { minimumFractionDigits: digits, maximumFractionDigits: digits });
+const fixed = (digits, sign) => (v) => { // of the number itself, as jioc table rounds; toLocaleString rounds what it would print
+  if (!known(v)) return "–";
+  const [whole, part] = Math.abs(v).toFixed(digits).split(".");
+  return (v < 0 ? "−" : sign ? "+" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
+};
 const percent = fixed(2), gained = fixed(2, true), small = fixed(3), whole = fixed(0);
 const withStd = (values, form) => !values.length ? "–" : form(mean(values)) + (values.length > 1 ? ` ± ${percent(std(values))}` : "");
 
@@ -269,9 +273,11 @@ function heatColour(t) { // 0 to 1
   const [a, b, c] = ["--heat0", "--heat1", "--heat2"].map(css);
   return t < 0.5 ? mix(a, b, 2 * t) : mix(b, c, 2 * t - 1);
 }
-function drawHeat(host, { rows, cols, value, text, told, xLabel, yLabel, label, seen }) {
-  // value(r, c) from 0 to 1, or null for an empty cell. One pixel a cell, scaled up.
-  const width = Math.max(220, Math.min(host.clientWidth || 300, 460)), left = 46, top = 6, foot = 42;
+function drawHeat(host, { rows, cols, value, text, told, xLabel, yLabel, label, seen, names }) {
+  // value(r, c) from 0 to 1, or null for an empty cell. One pixel a cell, scaled up. The names of classes stand beside it where a row is as high as a letter.
+  const width = Math.max(220, Math.min(host.clientWidth || 300, 460)), top = 6, room = Math.max(12, Math.min(18, Math.floor((width - 34 - 20 * cols) / 6.2))), said = names && names.slice(0, rows).map((n) => cut(n, room));
+  const long = said ? Math.max(...said.map((n) => [...n].length)) * 6.2 : 0, named = said && (width - 34 - long) / cols >= 11;
+  const left = named ? 26 + long : 46, foot = named ? 28 + long : 42;
   const side = (width - left - 8) / cols, tall = Math.min(side, (width - left - 8) / rows), height = top + tall * rows + foot;
   const root = sv("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label, style: `max-width:${width}px` });
   const pixels = el("canvas", { width: cols, height: rows }), ink = pixels.getContext("2d"), image = ink.createImageData(cols, rows);
@@ -293,10 +299,15 @@ function drawHeat(host, { rows, cols, value, text, told, xLabel, yLabel, label, 
     sv("line", { class: "grid", x1: left + side * end, x2: left + side * end, y1: top, y2: top + tall * rows }),
     sv("line", { class: "grid", x1: left, x2: left + side * cols, y1: top + tall * end, y2: top + tall * end }));
   const index = (n) => few(Array.from({ length: n }, (_, i) => i), 10);
-  for (const c of index(cols)) root.append(sv("text", { x: left + side * (c + 0.5), y: top + tall * rows + 15, "text-anchor": "middle" }, c + 1));
-  for (const r of index(rows)) root.append(sv("text", { x: left - 6, y: top + tall * (r + 0.5) + 4, "text-anchor": "end" }, r + 1));
+  if (named) said.forEach((name, c) => root.append(
+    sv("text", { class: "class", transform: `translate(${left + side * (c + 0.5) + 3.5} ${top + tall * rows + 6}) rotate(-90)`, "text-anchor": "end" }, name),
+    sv("text", { class: "class", x: left - 5, y: top + tall * (c + 0.5) + 3.5, "text-anchor": "end" }, name)));
+  else {
+    for (const c of index(cols)) root.append(sv("text", { x: left + side * (c + 0.5), y: top + tall * rows + 15, "text-anchor": "middle" }, c + 1));
+    for (const r of index(rows)) root.append(sv("text", { x: left - 6, y: top + tall * (r + 0.5) + 4, "text-anchor": "end" }, r + 1));
+  }
   root.append(
-    sv("text", { class: "label", x: left + side * cols / 2, y: height - 8, "text-anchor": "middle" }, xLabel),
+    sv("text", { class: "label", x: left + side * cols / 2, y: height - 8, "text-anchor": "middle" }, names && !named ? `${xLabel} (number in the order of learning)` : xLabel),
     sv("text", { class: "label", transform: `translate(11 ${top + tall * rows / 2}) rotate(-90)`, "text-anchor": "middle" }, yLabel));
   const hit = sv("rect", { class: "hit", x: left, y: top, width: side * cols, height: tall * rows });
   pointer(root, hit, width, height, (event, px, py) => {
@@ -307,6 +318,7 @@ function drawHeat(host, { rows, cols, value, text, told, xLabel, yLabel, label, 
   root.append(hit);
   host.append(root);
 }
+const cut = (name, most) => { const letters = [...name.trim()]; return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : letters.join(""); };
 const readable = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b) > 140 ? "#14171b" : "#ffffff";
 
 const soon = (chart) => (...what) => { jobs.push(() => chart(...what)); };
@@ -335,15 +347,16 @@ function groupPanel(panels, g) {
   panels.append(node);
   return node;
 }
-function table(heads, rows, slim) {
+function table(heads, rows, { slim, caption } = {}) {
   const words = new Set(heads.map((h, i) => h.words ? i : -1));
   const cell = (content, i) => el("td", { class: words.has(i) ? "words" : null, dir: words.has(i) ? "auto" : null }, content);
-  return el("div", { class: "scroll" }, el("table", { class: slim ? "slim" : null },
+  return el("div", { class: "scroll" }, el("table", { class: slim ? "slim" : null }, caption ? el("caption", { dir: "auto" }, caption) : null,
     el("thead", {}, el("tr", {}, heads.map((h) => el("th", { class: h.words ? "words" : null, scope: "col" }, h.text)))),
     el("tbody", {}, rows.map((row) => el("tr", { "data-g": row.g, "data-r": row.r, onclick: row.g === undefined ? null : () => toggle(row.g, known(row.r) ? row.r : null) }, row.cells.map(cell))))));
 }
 const spread = (values, form) => !values.length ? "–" : values.length < 2 ? form(values[0]) : [form(mean(values)), el("span", { class: "pm" }, ` ± ${percent(std(values))}`)];
-const later = (shown, groups) => groups.length > shown.length ? ` The first ${shown.length} of ${groups.length} are drawn; the filter chooses others.` : "";
+const later = (shown, groups) => groups.length > shown.length ? ` Drawn: the first ${shown.length} of ${groups.length}; not drawn: ${listed(groups.slice(shown.length))}. Untick some to draw others.` : "";
+const listed = (groups) => { const names = groups.map((g) => D.groups[g.g ?? g].label); return names.length <= 6 ? names.join("; ") : `${names.slice(0, 5).join("; ")} and ${names.length - 5} more`; };
 
 function summary() {
   const node = section("summary", "Summary", "Accuracy in percent on the test images of all classes seen: its average over the tasks, after the last task, and how much of their best accuracy past tasks have lost.");
@@ -358,11 +371,11 @@ function summary() {
   if (pairs) heads.push({ text: "gain" });
   if (theirs) heads.push({ text: "paper" }, { text: "difference" }, { text: "paper’s gain" });
   for (const [n, kind] of rest) heads.push({ text: `${title(n)} ${kind}` });
-  const rows = groups.map((g) => {
+  const rows = groups.map((g, i) => {
     const group = D.groups[g], runs = shownRuns(g), done = runs.filter(({ run }) => run.complete);
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
-    const cells = [[swatch(g), el("bdi", {}, scenes.size > 1 ? group.name : group.label)]];
-    if (scenes.size > 1) cells.push(group.scene);
+    const cells = [[swatch(g), el("bdi", {}, group.name)]];
+    if (scenes.size > 1) cells.push(i && D.groups[groups[i - 1]].scene === group.scene ? "" : group.place);
     cells.push(done.length ? String(done.length) : `unfinished, ${runs[0].run.seen.length} tasks`, spread(values(first, "average"), percent));
     if (pairs) cells.push(spread(gains(g, group.headline), gained));
     if (theirs) {
@@ -377,7 +390,8 @@ function summary() {
   if (theirs) caption += " Paper: Wang et al., IJCAI 2024, the same data, backbone, memory and tasks.";
   const open = D.runs.filter((run, r) => !run.complete && !hidden.has(r)).length;
   if (open) caption += ` ${open} unfinished ${open === 1 ? "run is" : "runs are"} drawn below as far as they have come and not averaged here.`;
-  node.append(table(heads, rows), el("p", { class: "hint" }, caption));
+  const { scene, ground } = D.groups[groups[0]]; // alike where the page has one place, which its first line tells
+  node.append(table(heads, rows, { caption: scenes.size > 1 ? ground : scene === ground ? null : scene }), el("p", { class: "hint" }, caption));
 }
 function gains(g, readout) {
   const base = D.groups[g].base;
@@ -392,7 +406,7 @@ function curves() {
   const meaning = { cnn: "the classifier’s head", nme: "the nearest mean of exemplars" }, kinds = { all: "All classes seen", old: "Old classes", new: "New classes" };
   for (const n of allReadouts()) {
     const withPaper = shownGroups().some((g) => D.groups[g].headline === n && D.groups[g].paper && D.groups[g].paper.curve);
-    const panels = figure(node, title(n), `Accuracy of ${meaning[n] || `the ${n} read-out`} on test images; the line is the mean over seeds, the band one standard deviation.` + (withPaper ? " The dotted line is the paper’s." : ""));
+    const panels = figure(node, title(n), `Accuracy of ${meaning[n] || `the ${n} read-out`} on test images; the line is the mean over seeds, the band one standard deviation.` + (withPaper ? " The thin dotted line is the paper’s." : ""));
     const values = D.runs.flatMap((run, r) => hidden.has(r) || !run.readouts[n] ? [] : Object.keys(kinds).flatMap((k) => run.readouts[n][k]));
     const theirs = withPaper ? shownGroups().flatMap((g) => D.groups[g].paper && D.groups[g].paper.curve ? Object.values(D.groups[g].paper.curve).flat() : []) : [];
     const y = domain([...values, ...theirs], { to: 100 });
@@ -438,7 +452,7 @@ function confusions() {
     const count = (r, c) => counts.get(r * size + c) || 0, share = (r, c) => totals[r] ? count(r, c) / totals[r] : 0;
     const classes = D.scenarios[runs[0].run.scenario].classes, host = groupPanel(panels, g);
     host.dataset.matrix = "confusion";
-    heat(host, { rows: size, cols: size, value: (r, c) => Math.sqrt(share(r, c)), text: (r, c) => count(r, c) ? whole(100 * share(r, c)) : "", xLabel: "predicted class (number in the order of learning)", yLabel: "true class", seen: size > 1 ? runs[0].run.seen : null,
+    heat(host, { rows: size, cols: size, value: (r, c) => Math.sqrt(share(r, c)), text: (r, c) => count(r, c) ? whole(100 * share(r, c)) : "", xLabel: "predicted class", yLabel: "true class", seen: size > 1 ? runs[0].run.seen : null, names: classes,
       label: `${D.groups[g].label}: share of each true class taken for each class`,
       told: (r, c) => ["", [el("div", {}, "true: ", el("bdi", {}, classes[r])), el("div", {}, "taken for: ", el("bdi", {}, classes[c])), item(g, "share of its images (%)", percent(100 * share(r, c)), true), el("div", { class: "seeds" }, `${whole(count(r, c))} of ${whole(totals[r])} images` + (runs.length > 1 ? ` over ${runs.length} seeds` : ""))]] });
   }
@@ -490,12 +504,14 @@ function mechanisms() {
 function classes() {
   const node = section("classes", "Class by class", "Where the accuracy lies, and how many images there were to learn from.");
   classFigure(node, "Accuracy of each class", "Accuracy of the headline read-out on each class after the last task.", (run) => { const of = run.readouts[D.groups[run.group].headline]; return of && of.per_class.length ? of.per_class : null; }, { yLabel: "accuracy (%)", form: percent, from: 0 });
-  const used = [...new Set(D.runs.filter((_, r) => !hidden.has(r)).map((run) => run.scenario))].filter((s) => D.scenarios[s].counts && new Set(D.scenarios[s].counts).size > 1);
+  const used = [...new Set(D.runs.filter((_, r) => !hidden.has(r)).map((run) => run.scenario))].filter((s) => D.scenarios[s].tailed);
   if (!used.length) return;
-  const panels = figure(node, "The long tail", "Training images of each class; stripes part the tasks.", 380);
-  for (const s of used.slice(0, PANELS)) {
-    const { counts, classes: names } = D.scenarios[s], run = D.runs.filter((one) => one.scenario === s).sort((a, b) => b.seen.length - a.seen.length)[0];
-    const host = panel(panels, used.length > 1 ? D.groups[run.group].scene : null);
+  const found = used.map((s) => ({ s, run: D.runs.filter((one) => one.scenario === s).sort((a, b) => b.seen.length - a.seen.length)[0] })).map((o) => ({ ...o, g: o.run.group }));
+  const shown = found.slice(0, PANELS), places = found.map((o) => D.groups[o.g].place);
+  const panels = figure(node, "The long tail", "Training images of each class; stripes part the tasks." + later(shown, found), 380);
+  for (const { s, run, g } of shown) {
+    const { counts, classes: names } = D.scenarios[s], { place, label } = D.groups[g];
+    const host = panel(panels, used.length > 1 ? (places.filter((p) => p === place).length > 1 ? label : place) : null);
     host.dataset.chart = "counts";
     bars(host, { values: counts, names, seen: run.seen, xLabel: "class, in the order of learning", yLabel: "training images", label: "training images of each class" });
   }
@@ -504,12 +520,12 @@ function classes() {
 function settings() {
   const { names, rows } = D.differences, groups = shownGroups();
   const node = section("settings", "Settings", names.length ? "The settings in which the runs differ, seeds and machine aside." : D.runs.length > 1 ? "All runs share one setting and differ in their seeds alone." : "There is one run, so nothing differs.");
-  if (names.length) node.append(table([{ text: "run", words: true }, ...names.map((n) => ({ text: n }))], groups.map((g) => ({ g, cells: [[swatch(g), el("bdi", {}, D.groups[g].label)], ...rows[g]] })), true));
+  if (names.length) node.append(table([{ text: "run", words: true }, ...names.map((n) => ({ text: n }))], groups.map((g) => ({ g, cells: [[swatch(g), el("bdi", {}, D.groups[g].label)], ...rows[g]] })), { slim: true }));
 }
 
 function times() {
   const node = section("time", "Time and speed", "What each run cost, where it ran, and where it lies.");
-  const panels = figure(node, "Task by task", "Seconds that each task took, evaluation included, and images a second while training.");
+  const panels = figure(node, "What each task took", "Seconds, evaluation included, and images a second while training.");
   const values = (key) => D.runs.flatMap((run, r) => hidden.has(r) ? [] : run[key]);
   const two = [["seconds", "Seconds a task", "time (s)", fixed(1)], ["speed", "Training speed", "images a second", whole]];
   for (const [key, name, yLabel, form] of two) {

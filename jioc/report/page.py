@@ -1,18 +1,15 @@
 """`jioc report`: one self-contained page. The figures are drawn by `page.js` from the JSON that is embedded here."""
 
 import json
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..files import write
 from . import paper
-from .checks import BY_CLASS, BY_TASK
+from .checks import BY_CLASS, BY_TASK, THIRDS
 from .labels import at, differing, show
-from .runs import Group, Run
-
-DIGITS = 6  # significant digits of what is embedded
+from .runs import Group, Run, shown_readouts
 
 
 def save(groups: list[Group], path: Path) -> None:
@@ -40,11 +37,13 @@ def embedded(value: Any) -> str:
 
 def content(groups: list[Group]) -> dict[str, Any]:
     runs = [run for g in groups for run in g.runs]
+    shown = shown_readouts(groups)
     scenarios: dict[str, int] = {}
     listed: list[dict[str, Any]] = []
 
     def scenario(run: Run) -> int:
-        what = {"classes": [str(c) for c in run.result["classes"]], "counts": run.result.get("counts")}
+        names, counts = [str(c) for c in run.result["classes"]], run.result.get("counts")
+        what = {"classes": names, "counts": counts, "tailed": run.tailed}
         key = json.dumps(what)
         if key not in scenarios:
             scenarios[key] = len(scenarios)
@@ -58,14 +57,16 @@ def content(groups: list[Group]) -> dict[str, Any]:
                 "label": g.label,
                 "name": g.name,
                 "scene": g.scene,
+                "place": g.place,
+                "ground": g.ground,
                 "coordinate": g.coordinate,
                 "base": None if g.base is None else groups.index(g.base),
-                "headline": g.runs[0].headline,
+                "headline": shown[g.runs[0].headline],
                 "paper": _paper(g),
             }
             for g in groups
         ],
-        "runs": [_run(run, i, scenario(run)) for i, g in enumerate(groups) for run in g.runs],
+        "runs": [_run(run, i, scenario(run), {*shown.values()}) for i, g in enumerate(groups) for run in g.runs],
         "scenarios": listed,
         "differences": _differences(groups),
         "versions": sorted({str(run.result.get("jioc")) for run in runs}),
@@ -85,7 +86,8 @@ def _differences(groups: list[Group]) -> dict[str, Any]:
     return {"names": names, "rows": [[show(at(g.config, n)) for n in names] for g in groups]}
 
 
-def _run(run: Run, group: int, scenario: int) -> dict[str, Any]:
+def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]:
+    """Figures as they are: the page rounds what it shows, once."""
     result, rows = run.result, run.result["tasks"]
     environment = result.get("environment") or {}
     seed, data_seed = run.seeds
@@ -98,18 +100,19 @@ def _run(run: Run, group: int, scenario: int) -> dict[str, Any]:
         "complete": run.complete,
         "seen": [row["classes"][1] for row in rows],
         "memory": [row.get("memory") for row in rows],
-        "seconds": _short(row.get("seconds") for row in rows),
-        "speed": _short(row.get("images_per_second") for row in rows),
+        "seconds": [row.get("seconds") for row in rows],
+        "speed": [row.get("images_per_second") for row in rows],
         "readouts": {
             name: {
-                **{kind: _short(r.get(kind) for r in of) for kind in ("all", "old", "new")},
-                "per_task": [_short(r.get("per_task") or []) for r in of],
-                "per_class": _short(of[-1].get("per_class") or []),
-                **{kind: _short([run.figure(kind, name)])[0] for kind in ("average", "last", "forgetting")},
+                **{kind: [r.get(kind) for r in of] for kind in ("all", "old", "new")},
+                "per_task": [r.get("per_task") or [] for r in of],
+                "per_class": of[-1].get("per_class") or [],
+                **{kind: run.figure(kind, name) for kind in ("average", "last", "forgetting")},
             }
             for name, of in run.readouts.items()
+            if name in shown
         },
-        "diagnostics": _diagnostics([row.get("diagnostics") or {} for row in rows]),
+        "diagnostics": _diagnostics([row.get("diagnostics") or {} for row in rows], run.tailed),
         "about": {
             "jioc": result.get("jioc"),
             "commit": result.get("commit"),
@@ -120,16 +123,12 @@ def _run(run: Run, group: int, scenario: int) -> dict[str, Any]:
     }
 
 
-def _diagnostics(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
+def _diagnostics(rows: list[dict[str, Any]], tailed: bool) -> dict[str, Any] | None:
     if not any(rows):
         return None
     last = rows[-1]
     return {
-        **{name: _short(row.get(name) for row in rows) for name in BY_TASK},
-        **{name: None if last.get(name) is None else _short(last[name]) for name in BY_CLASS},
+        **{name: [row.get(name) for row in rows] for name in BY_TASK if tailed or name not in THIRDS},
+        **{name: last.get(name) for name in BY_CLASS},
         "confusion": last.get("confusion"),
     }
-
-
-def _short(values: Iterable[float | None]) -> list[float | None]:
-    return [v if v is None or isinstance(v, int) else float(f"{v:.{DIGITS}g}") for v in values]

@@ -4,6 +4,7 @@ import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from .. import store
 from ..config import Config, Coordination
 from ..errors import Refused
 from ..jobs import scaled
-from ..methods.specs import SPECS, find
+from ..methods.specs import SPECS, Spec, find, recorded
 from ..recipes import Recipe
 from ..resolve import resolve
 from . import labels
@@ -24,6 +25,7 @@ OF_INPUTS = ("delta", "delta_scale")
 OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
 IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
 """Options of JIOC that have no part in a loss."""
+TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
 
 
 @dataclass
@@ -61,6 +63,18 @@ class Run:
     def headline(self) -> str:
         return self.result.get("headline") or "cnn"
 
+    @cached_property
+    def spec(self) -> Spec | None:
+        """The method as this version knows it, else as the run has told of it."""
+        return SPECS.get(str(self.config.get("method"))) or recorded(self.result.get("method"))
+
+    @property
+    def tailed(self) -> bool:
+        """Whether there are classes of many and of few images."""
+        counts = self.result.get("counts") or [0]
+        most, fewest = max(counts), min(counts)
+        return most > fewest and (self.config.get("long_tail") is not None or most >= TAIL * fewest)
+
     def figure(self, kind: str, readout: str) -> float | None:
         """`average`, `last` or `forgetting` of a read-out; an unfinished run has none to compare."""
         return (self.result.get(kind) or {}).get(readout) if self.complete else None
@@ -83,6 +97,10 @@ class Group:
     def config(self) -> dict[str, Any]:
         """The setting: the configuration without seeds and machine."""
         return setting(self.runs[0])
+
+    @property
+    def spec(self) -> Spec | None:
+        return next((spec for run in self.runs if (spec := run.spec)), None)
 
     @property
     def coordinate(self) -> str:
@@ -133,7 +151,7 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
 def setting(run: Run) -> dict[str, Any]:
     """The configuration without seeds and machine; what an older version did not know is at its default, and so are
     the options of JIOC that have no part in the loss."""
-    spec = SPECS.get(str(run.config.get("method")))
+    spec = run.spec
     usual = settings.plain(Config(method="", options=spec.options().model_dump() if spec else {}))
     usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
     found = dict(usual)
@@ -159,6 +177,27 @@ def group(runs: Iterable[Run]) -> list[Group]:
     for g in groups:
         g.base = hosts.get(_key(_host(g.config))) if g.coordinate != "none" else None
     return labels.assign(groups)
+
+
+def shown_readouts(groups: list[Group]) -> dict[str, str]:
+    """Those of the runs, each with the one that is shown for it: itself, or another that it repeats wherever it is, as
+    FOSTER's `boosted` its `cnn`."""
+    runs = [run for g in groups for run in g.runs]
+    of = {id(run): run.readouts for run in runs}
+    names = dict.fromkeys(n for run in runs for n in [run.headline, *of[id(run)]])
+
+    def repeats(name: str, other: str) -> bool:
+        having = [run for run in runs if name in of[id(run)]]
+        return bool(having) and all(
+            of[id(run)][name] == of[id(run)].get(other)
+            and all(run.figure(kind, name) == run.figure(kind, other) for kind in ("average", "last"))
+            for run in having
+        )
+
+    found: dict[str, str] = {}
+    for name in names:
+        found[name] = next((other for other in found.values() if repeats(name, other)), name)
+    return found
 
 
 def _key(values: dict[str, Any]) -> str:

@@ -1,79 +1,147 @@
 """`jioc table`: mean ± standard deviation over seeds, beside the paper's figures."""
 
+import csv
+import io
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import unknown
 from . import labels, paper
-from .runs import Group, mean_std
+from .runs import Group, mean_std, shown_readouts
 
-FORMATS = ("text", "markdown", "latex")
+FORMATS = ("text", "markdown", "latex", "csv")
 
 Curves = dict[str, list[float | None]]
 Mean = Callable[[list[float]], float | None]
 
 
+@dataclass(frozen=True)
+class Number:
+    """A figure that is rounded where it is shown, and nowhere before."""
+
+    value: float | None
+    sign: str = ""
+
+    def __str__(self) -> str:
+        return number(self.value, self.sign)
+
+    def fields(self) -> dict[str, float | int | None]:
+        """The columns of a csv that hold it, by what is added to its head."""
+        return {"": self.value}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A figure of several seeds. `instead`: what is said where there is none; `counted`: whether their number is told,
+    None where it is that of the line."""
+
+    values: list[float]
+    sign: str = ""
+    instead: str = ""
+    counted: bool | None = None
+
+    def __str__(self) -> str:
+        return self.instead or spread(self.values, self.sign) + f" ({len(self.values)})" * bool(self.counted)
+
+    def fields(self) -> dict[str, float | int | None]:
+        mean, std = mean_std(self.values)
+        return {"": mean, " std": std} | ({} if self.counted is None else {" n": len(self.values)})
+
+
+@dataclass
+class Line:
+    """A row. `place`: those parts of its scene in which the scenes differ."""
+
+    scene: str
+    place: str
+    words: list[str]
+    n: int | None
+    figures: list[Number | Spread]
+    outcome: str | None = None
+
+
 @dataclass
 class Sheet:
-    """A table. Columns up to `n` hold words, the others figures; `blocks`: rows that begin another part."""
+    """A table. `named` and `measured`: the heads of words and of figures; `blocks`: lines that begin another part;
+    `placed`: whether the places have a column."""
 
     title: str
-    heads: list[str]
-    rows: list[list[str]]
+    named: list[str]
+    measured: list[str]
+    lines: list[Line]
     notes: list[str]
     blocks: list[int]
+    placed: bool
+    once: bool = False  # a place is told by the first of its lines alone
 
     @property
     def words(self) -> int:
-        return self.heads.index("n")
+        """How many columns hold words."""
+        return self.placed + len(self.named)
+
+    @property
+    def heads(self) -> list[str]:
+        return ["setting"] * self.placed + [*self.named, "n", *self.measured]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        return [self._row(i, line) for i, line in enumerate(self.lines)]
+
+    def _row(self, i: int, line: Line) -> list[str]:
+        place = "" if self.once and i and i not in self.blocks else line.place or "–"
+        n = "–" if line.n is None else str(line.n)
+        return [place] * self.placed + [*line.words, n, *map(str, line.figures)]
 
 
-def summarise(groups: list[Group], beside_paper: bool) -> Sheet:
+def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False) -> Sheet:
     """A row for each setting; the read-out by which methods are judged comes first."""
-    shown = _readouts(groups)
+    shown = shown_readouts(groups)
     names = list(dict.fromkeys(shown.values()))
-    title, scenes = _title(groups)
-    heads = _first_heads(scenes)
-    heads += ["n", *(f"{n.upper()} {kind}" for n in names for kind in ("average", "last")), "gain"]
+    kinds = ("average", "last", *["forgetting"] * forgetting)
+    title, placed = _title(groups)
+    heads = [*(f"{n.upper()} {kind}" for n in names for kind in kinds), "gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
-    rows, unmatched = [], 0
+    lines, unmatched = [], 0
     for g in groups:
         judged = shown[g.runs[0].headline]
-        row = _first_cells(g, scenes)
-        row += [str(len(g.complete)), *(spread(g.figures(k, n)) for n in names for k in ("average", "last"))]
-        if not g.complete:
-            row[heads.index(f"{judged.upper()} average")] = "not run" if g.runs[0].planned else "unfinished"
-        row.append(_gain(g, judged))
+        figures: list[Number | Spread] = []
+        for n, kind in itertools.product(names, kinds):
+            without = "" if g.complete or (n, kind) != (judged, "average") else outcome(g)
+            figures.append(Spread(g.figures(kind, n), instead=without))
+        figures.append(_gain(g, judged))
         if beside_paper:
             where = cell(g)
             theirs, ours = paper.average(where), mean_std(g.figures("average", judged))[0]
             unmatched += theirs is None
-            row += [number(theirs), number(None if theirs is None or ours is None else ours - theirs, "+")]
-            row.append(number(paper.gain(where), "+"))
-        rows.append(row)
+            figures += [Number(theirs), Number(None if theirs is None or ours is None else ours - theirs, "+")]
+            figures.append(Number(paper.gain(where), "+"))
+        lines.append(Line(g.scene, g.place, [g.name], len(g.complete), figures, outcome(g)))
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
-    if len(scenes) > 1:
-        for i in {*range(1, len(rows))} - {*blocks}:
-            rows[i][0] = ""  # the setting of the row above
     over = f"mean ± standard deviation over n {_seeds(groups)}"
     notes = [f"accuracy in percent; {over}; average: over the tasks, the first included"]
+    if forgetting:
+        notes.append("forgetting: best accuracy on a past task minus the final one, mean over the past tasks")
     if any(g.base for g in groups):
-        some = any(row[heads.index("gain")].endswith(")") for row in rows)
+        some = any(str(line.figures[heads.index("gain")]).endswith(")") for line in lines)
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
         notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * some
-    if beside_paper and unmatched < len(rows):
+    if beside_paper and unmatched < len(lines):
         notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's")
     if beside_paper and unmatched:
-        notes.append(f"{unmatched} of {len(rows)} rows have no counterpart in the paper")
-    return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
+        notes.append(f"{unmatched} of {len(lines)} rows have no counterpart in the paper")
+    return Sheet(title, ["run"], heads, lines, notes + _warnings(groups), blocks, placed, once=True)
 
 
-def _gain(g: Group, readout: str) -> str:
+def outcome(g: Group) -> str:
+    return "finished" if g.complete else "not run" if g.runs[0].planned else "unfinished"
+
+
+def _gain(g: Group, readout: str) -> Spread:
     """With the number of seeds where the host has others, so that the columns do not give it."""
     gains, seeds = g.gains(readout), {run.seeds for run in g.complete}
     told = gains and g.base is not None and seeds != {run.seeds for run in g.base.complete}
-    return spread(gains, "+") + f" ({len(gains)})" * bool(told)
+    return Spread(gains, "+", counted=bool(told))
 
 
 def _seeds(groups: list[Group]) -> str:
@@ -110,20 +178,12 @@ def _unrun(groups: list[Group]) -> list[str]:
 NAMED = 6  # rows that a note names
 
 
-def _title(groups: list[Group]) -> tuple[str, list[str]]:
-    """What is the same for all groups, and their scenes."""
+def _title(groups: list[Group]) -> tuple[str, bool]:
+    """What is the same for all groups, and whether their places differ."""
     scenes = list(dict.fromkeys(g.scene for g in groups))
     if len(scenes) == 1:
-        return scenes[0], scenes
-    return groups[0].ground if groups else "", scenes
-
-
-def _first_heads(scenes: list[str]) -> list[str]:
-    return ["run"] if len(scenes) == 1 else ["setting", "run"]
-
-
-def _first_cells(g: Group, scenes: list[str]) -> list[str]:
-    return [g.name] if len(scenes) == 1 else [g.place or "–", g.name]
+        return scenes[0], False
+    return groups[0].ground if groups else "", True
 
 
 def cell(g: Group) -> paper.Setting | None:
@@ -136,29 +196,29 @@ def cell(g: Group) -> paper.Setting | None:
 def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     """The accuracy after each task on all, old and new classes, the paper's below ours; means over seeds."""
     shown = [g for g in groups if g.complete]
-    title, scenes = _title(shown)
+    title, placed = _title(shown)
     last = max((len(g.complete[0].result["tasks"]) for g in shown), default=0)
-    heads = [*_first_heads(scenes), "classes", "n", *map(str, range(1, last + 1)), "mean"]
-    rows: list[list[str]] = []
+    heads = [*map(str, range(1, last + 1)), "mean"]
+    lines: list[Line] = []
     blocks: list[int] = []
     for g in shown:
-        named = _first_cells(g, scenes)
-        of: list[tuple[list[str], str, Curves, Mean]] = [(named, str(len(g.complete)), _curves(g), _mean)]
+        of: list[tuple[str, int | None, Curves, Mean]] = [(g.name, len(g.complete), _curves(g), _mean)]
         theirs = paper.curve(cell(g)) if beside_paper else None
         if theirs is not None:
             curve = {k: _from_second(k, v) for k, v in theirs.items()}
-            of.append(([*named[:-1], f"{labels.title(g.config)} (paper)"], "–", curve, paper.mean))
-        blocks += [len(rows)] * bool(rows)
-        for label, n, curve, mean in of:
+            of.append((f"{labels.title(g)} (paper)", None, curve, paper.mean))
+        blocks += [len(lines)] * bool(lines)
+        for name, n, curve, mean in of:
             for kind in ("all", "old", "new"):
                 values = curve[kind] + [None] * (last - len(curve[kind]))
                 known = [v for v in values if v is not None]
-                rows.append([*label, kind, n, *map(number, values), number(mean(known) if known else None)])
-    judged = _judged(shown or groups, _readouts(groups))
+                figures = [*map(Number, values), Number(mean(known) if known else None)]
+                lines.append(Line(g.scene, g.place, [name, kind], n, [*figures]))
+    judged = _judged(shown or groups, shown_readouts(groups))
     notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n {_seeds(groups)}"]
     if unrun := [g.label for g in groups if g.runs[0].planned]:
         notes.append(f"not run: {'; '.join(unrun)}")
-    return Sheet(title, heads, rows, notes + _warnings(groups), blocks)
+    return Sheet(title, ["run", "classes"], heads, lines, notes + _warnings(groups), blocks, placed)
 
 
 def _mean(values: list[float]) -> float | None:
@@ -179,23 +239,6 @@ def _from_second(kind: str, values: list[float]) -> list[float | None]:
     return [None, *values] if kind == "old" else list(values)
 
 
-def _readouts(groups: list[Group]) -> dict[str, str]:
-    """Those of the runs, each with the one that is shown for it: itself, or another that it repeats wherever it is, as
-    FOSTER's `boosted` its `cnn`."""
-    names = dict.fromkeys(n for g in groups for run in g.runs for n in [run.headline, *run.readouts])
-
-    def figures(name: str) -> list[list[float]]:
-        return [g.figures(kind, name) for g in groups for kind in ("average", "last")]
-
-    def repeats(name: str, other: str) -> bool:
-        return any(figures(name)) and all(a in ([], b) for a, b in zip(figures(name), figures(other), strict=True))
-
-    found: dict[str, str] = {}
-    for name in names:
-        found[name] = next((other for other in found.values() if repeats(name, other)), name)
-    return found
-
-
 def number(value: float | None, sign: str = "") -> str:
     return "–" if value is None else f"{value:{sign}.2f}"
 
@@ -206,12 +249,26 @@ def spread(values: list[float], sign: str = "") -> str:
 
 
 def render(sheet: Sheet, form: str) -> str:
-    """Markdown or LaTeX; text goes to the terminal through `console.table`."""
-    if form == "markdown":
-        return _markdown(sheet)
-    if form == "latex":
-        return _latex(sheet)
-    raise unknown("value of --format", form, FORMATS)
+    """Markdown, LaTeX or csv; text goes to the terminal through `console.table`."""
+    forms = {"markdown": _markdown, "latex": _latex, "csv": _csv}
+    if form not in forms:
+        raise unknown("value of --format", form, FORMATS)
+    return forms[form](sheet)
+
+
+def _csv(sheet: Sheet) -> str:
+    """For programs: figures unrounded, each in a cell of its own, every line with its whole setting; no notes."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    fields = [[f.fields() for f in line.figures] for line in sheet.lines]
+    kinds = [[*of] for of in fields[0]] if fields else [[""]] * len(sheet.measured)
+    heads = [head + kind for head, of in zip(sheet.measured, kinds, strict=True) for kind in of]
+    ended = any(line.outcome for line in sheet.lines)
+    out.writerow(["setting", *sheet.named, "n", *heads, *["outcome"] * ended])
+    for line, of in zip(sheet.lines, fields, strict=True):
+        figures = [value for one in of for value in one.values()]
+        out.writerow([line.scene, *line.words, line.n, *figures, *[line.outcome] * ended])
+    return text.getvalue().removesuffix("\n")
 
 
 def _markdown(sheet: Sheet) -> str:

@@ -73,6 +73,12 @@ class Coordination(Options):
     """Suppression per new image of the task, per new image of the batch, or as a mean over the batch's old images."""
 
 
+OF_INPUTS = ("delta", "delta_scale")
+OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
+IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
+"""Options of JIOC that have no part in a loss."""
+
+
 class Config(Options):
     method: str
     """The method: a registered name, or a Python file that registers one."""

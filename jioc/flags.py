@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from .config import Config, Coordination, Options, Schedule
+from .config import IDLE, Config, Coordination, Options, Schedule
 from .errors import Refused, unknown
 from .methods.specs import Spec
 from .resolve import resolve
@@ -124,8 +124,6 @@ def idle(values: dict[str, Any], config: Config) -> list[str]:
 
     `values`: what was said; `config`: what came of it.
     """
-    from .report.runs import IDLE
-
     given, word = values.get("coordination", {}), config.coordination.coordinate
     told = ", ".join("--" + name.replace("_", "-") for name in given if name in IDLE.get(word, ()))
     if told and word == "none" and "coordinate" not in given:

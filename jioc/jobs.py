@@ -12,7 +12,7 @@ from typing import Any
 from . import config as settings
 from .config import Config
 from .errors import Refused
-from .methods.specs import Spec, find, refuse_changed, sha256
+from .methods.specs import Spec, find, refuse_changed, sha256, understood
 from .recipes import Recipe, Values
 from .resolve import merged, resolve
 from .store import must_be_the_same
@@ -98,9 +98,9 @@ def standing(job: Job) -> str:
 def refuse_earlier(job: Job) -> None:
     """A run of what its method's file was before is another run."""
     result = read_json(job.folder / "result.json")
-    if isinstance(result, dict):
-        word, began = job.config.method, result.get("method_sha256")
-        refuse_changed(word, began, sha256(word), f"the run in {str(job.folder)!r}")
+    if isinstance(result, dict) and (told := understood(result.get("method"))):
+        word = job.config.method
+        refuse_changed(word, told.sha256, sha256(word), f"the run in {str(job.folder)!r}")
 
 
 def read_json(path: Path) -> Any:

@@ -133,7 +133,7 @@ class Run:
             torch.cuda.set_device(self.device)
         self.environment, self.commit = environment(self.device, self.how) | {"processes": world.size}, commit()
         self.command = command.line(config) if scenario is None else None
-        self.method_sha256 = specs.sha256(config.method)
+        self.told = specs.told(self.spec, specs.sha256(config.method))
         self.dataset = dataset
 
         self.generators = generators(config, self.device)
@@ -284,11 +284,10 @@ class Run:
             "format": 1,
             "jioc": __version__,
             "commit": self.commit,
-            "method_sha256": self.method_sha256,
             "command": self.command,
             "config": settings.plain(self.config),
             "environment": self.environment,
-            "method": specs.told(self.spec),
+            "method": self.told,
             "headline": self.spec.headline,
             "classes": self.scenario.classes,
             "counts": self.scenario.counts,
@@ -326,7 +325,7 @@ class Run:
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
             "images": self.dataset.record.get("fingerprint"),
-            "method_sha256": self.method_sha256,
+            "method_sha256": self.told["sha256"],
             "log": self.store.log_size if self.store else 0,
             "trained": self.engine.trained,
             "fit_seconds": self.engine.seconds,
@@ -339,7 +338,7 @@ class Run:
             raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
-        specs.refuse_changed(self.config.method, state.get("method_sha256"), self.method_sha256)
+        specs.refuse_changed(self.config.method, state.get("method_sha256"), self.told["sha256"])
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":
             on = counted(began, "process")

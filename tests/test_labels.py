@@ -12,7 +12,7 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
-from jioc.methods.specs import SPECS, recorded, told
+from jioc.methods.specs import SPECS, recorded, told, understood
 from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
 from jioc.resolve import resolve
@@ -187,9 +187,16 @@ def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_fo
     assert groups(own(later={"epochs": 30}))[0].scene.endswith("epochs 30")
 
 
+def test_two_states_of_a_method_file_are_two_rows() -> None:
+    before, after = own(), own()
+    before["method"]["sha256"], after["method"]["sha256"] = "1" * 64, "2" * 64
+    assert names(before, after, own(seed=2)) == ["Mine", "Mine, file 11111111", "Mine, file 22222222"]
+    assert [len(g.runs) for g in groups(after, after | {"config": own(seed=2)["config"]})] == [2]
+
+
 def test_what_a_result_tells_of_a_method_is_what_is_usual_for_it() -> None:
     for spec in SPECS.values():
-        again = recorded(json.loads(json.dumps(told(spec))))
+        again = recorded(understood(json.loads(json.dumps(told(spec)))))
         assert again is not None and again.options().model_dump() == spec.options().model_dump()
         for name in ("name", "title", "first", "later", "second", "memory", "host_kd"):
             assert getattr(again, name) == getattr(spec, name)
@@ -199,8 +206,8 @@ def test_what_a_result_tells_of_a_method_is_what_is_usual_for_it() -> None:
 def test_what_cannot_be_understood_of_a_method_leaves_it_the_name_of_its_file(change: Any) -> None:
     whole = own()
     said = whole["method"] | change if isinstance(change, dict) else change
-    understood = isinstance(change, dict) and "options" in change
-    assert names(whole | {"method": said}) == ["Mine" if understood else "mine"]
+    known = isinstance(change, dict) and "options" in change
+    assert names(whole | {"method": said}) == ["Mine" if known else "mine"]
 
 
 def test_a_title_that_another_method_has_is_told_with_the_file() -> None:

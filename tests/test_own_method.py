@@ -92,7 +92,7 @@ def test_a_run_does_not_go_on_with_another_method_file(tmp_path: Path, capsys: p
     words = ["run", str(path), *QUICK, "--epochs", "1", "--out", str(out), "--resume"]
     assert main(words) == 0
     result = json.loads((out / "result.json").read_bytes())
-    assert result["method_sha256"] == hashlib.sha256(source.encode()).hexdigest()
+    assert result["method"]["sha256"] == hashlib.sha256(source.encode()).hexdigest()
     (tmp_path / "grid.yaml").write_text(json.dumps({"base": result["config"], "runs": {"a": {}}, "seeds": [1]}))
     shutil.copytree(out, tmp_path / "runs" / "a-seed1")
     grid = ["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]

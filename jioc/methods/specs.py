@@ -280,18 +280,27 @@ class Told(Options):
     later: Schedule
     second: Schedule | None
     options: dict[str, Any]
+    sha256: str | None = None
 
 
-def told(spec: Spec) -> dict[str, Any]:
-    values = {name: getattr(spec, name) for name in Told.model_fields} | {"options": spec.options.model_construct()}
+def told(spec: Spec, checksum: str | None = None) -> dict[str, Any]:
+    """`checksum`: of the file that the method is in."""
+    own = {"options": spec.options.model_construct(), "sha256": checksum}
+    values = {name: getattr(spec, name) for name in Told.model_fields if name not in own} | own
     return {name: plain(value) if isinstance(value, Options) else value for name, value in values.items()}
 
 
-def recorded(said: Any) -> Spec | None:
-    """The entry of a method of which there is only what a result told; None where that cannot be understood."""
+def understood(said: Any) -> Told | None:
+    """What a result told, where that can be understood."""
     try:
-        of = Told.model_validate(said)
+        return Told.model_validate(said)
     except ValidationError:
+        return None
+
+
+def recorded(of: Told | None) -> Spec | None:
+    """The entry of a method of which there is only what a result told."""
+    if of is None:
         return None
     if not all(stage.epochs and stage.lr for stage in (of.first, of.later, of.second) if stage):
         return None

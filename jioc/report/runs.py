@@ -10,10 +10,10 @@ from typing import Any
 
 from .. import config as settings
 from .. import store
-from ..config import Config, Coordination
+from ..config import IDLE, Config
 from ..errors import Refused
 from ..jobs import scaled
-from ..methods.specs import SPECS, Spec, find, recorded
+from ..methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
 from ..recipes import Recipe
 from ..resolve import resolve
 from . import labels
@@ -21,10 +21,6 @@ from .checks import check
 
 SEEDS = ("seed", "init_seed", "data_seed")
 ORDER = ("order_seed", "order")
-OF_INPUTS = ("delta", "delta_scale")
-OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
-IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
-"""Options of JIOC that have no part in a loss."""
 TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
 
 
@@ -66,7 +62,11 @@ class Run:
     @cached_property
     def spec(self) -> Spec | None:
         """The method as this version knows it, else as the run has told of it."""
-        return SPECS.get(str(self.config.get("method"))) or recorded(self.result.get("method"))
+        return SPECS.get(str(self.config.get("method"))) or recorded(self.told)
+
+    @cached_property
+    def told(self) -> Told | None:
+        return understood(self.result.get("method"))
 
     @property
     def tailed(self) -> bool:
@@ -137,10 +137,15 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
     was not even begun. `scale`: of the schedules; by default the recipe's own."""
     wanted: dict[str, list[Run]] = {}
     for label, values in recipe.make().items():
-        values = scaled(values, find(str(values["method"])), recipe.scale if scale is None else scale)
+        word = str(values["method"])
+        values, said = (
+            scaled(values, find(word), recipe.scale if scale is None else scale),
+            told(find(word), sha256(word)),
+        )
         for seed in recipe.seeds:
             config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
-            run = Run(Path(label), {"config": config, "classes": [], "tasks": []}, any(r.over_orders for r in found))
+            bare = {"config": config, "method": said, "classes": [], "tasks": []}
+            run = Run(Path(label), bare, any(r.over_orders for r in found))
             wanted.setdefault(_key(setting(run)), []).append(run)
     there = {(_key(setting(run)), run.seeds) for run in found}
     place = {key: i for i, key in enumerate(wanted)}
@@ -164,6 +169,8 @@ def setting(run: Run) -> dict[str, Any]:
         found |= {name: usual[name] for name in ORDER}
     idle = IDLE.get(found["coordination"]["coordinate"], ())
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
+    if run.told and run.told.sha256:
+        found["file"] = run.told.sha256[:8]  # two states of a method's file are two methods
     return {k: v for k, v in found.items() if k not in SEEDS and k not in settings.MACHINE}
 
 

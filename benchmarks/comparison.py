@@ -4,7 +4,6 @@ python benchmarks/comparison.py    prints the table of README.md from results/co
 """
 
 import sys
-from collections import Counter
 
 import printing
 from figures import Columns, columns
@@ -13,7 +12,7 @@ from gains import RESULTS
 from jioc.errors import Refused
 from jioc.report import paper
 from jioc.report.runs import Group
-from jioc.report.tables import cell, number, spread
+from jioc.report.tables import cell, number, provenance, spread
 
 
 def table() -> str:
@@ -43,15 +42,11 @@ def figures(g: Group | None) -> tuple[str, str]:
 
 
 def notes(found: Columns) -> list[str]:
-    runs = [run.result for groups in found.values() for g in groups for run in g.complete]
-    commits = Counter(str(result["commit"]) for result in runs)
-    machines = sorted({f"{e['device']}, torch {e['torch']}" for result in runs if (e := result["environment"])})
     return [
         "average accuracy over the tasks in percent, ± standard deviation over seeds; in brackets: the gain over the "
         "same method without coordination, seed by seed",
         *(f"{groups[0].place or title}: {seeds(groups)}" for title, groups in found.items()),
-        f"{len(runs)} runs on {'; '.join(machines)}, at commits "
-        + ", ".join(f"{commit} ({n})" for commit, n in sorted(commits.items())),
+        *provenance([g for groups in found.values() for g in groups]),
     ]
 
 

@@ -1,4 +1,5 @@
-"""Two processes of one run, forked from the tests, do the jobs they are given in their order.
+"""Two processes of one run do the jobs they are given in their order. They are forked from a process of their own: one
+that has trained, as the tests have, may hold a lock of torch's for ever in its children.
 
 A job is {"name", "settings"} and perhaps
     "alone"     one of the two does it as a run of one process
@@ -9,8 +10,10 @@ How each job ended is written to NAME.RANK beside the runs.
 """
 
 import itertools
+import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -29,8 +32,13 @@ Job = dict[str, Any]
 FLOAT, STEP = torch.Tensor.float, Engine.step
 
 
-def pair(jobs: list[Job], where: Path, seconds: float = 240) -> None:
-    """Returns when both have ended; what has not by then is killed."""
+def pair(jobs: list[Job], where: Path) -> None:
+    """Returns when both have ended."""
+    subprocess.run([sys.executable, __file__, json.dumps(jobs), str(where)], check=True)
+
+
+def fork(jobs: list[Job], where: Path, seconds: float = 240) -> None:
+    """What has not ended by then is killed."""
     store = TCPStore(
         "127.0.0.1", 0, is_master=True, wait_for_workers=False
     )  # as torchrun has one, on a port of its own
@@ -77,7 +85,7 @@ def do(rank: int, job: Job, where: Path) -> None:
     torch.Tensor.float = torch.Tensor.double if double else FLOAT  # type: ignore[method-assign]
 
     def now(event: str, step: int) -> bool:
-        return job.get(event) == (rank, step)
+        return job.get(event) == [rank, step]
 
     def step(self: Engine, *args: Any) -> None:
         taken = next(steps)
@@ -89,3 +97,7 @@ def do(rank: int, job: Job, where: Path) -> None:
 
     with patch.object(Engine, "step", step):
         run(**job["settings"], out=where / job["name"], resume=True, stop=lambda: now("stop", next(asked)))
+
+
+if __name__ == "__main__":
+    fork(json.loads(sys.argv[1]), Path(sys.argv[2]))

@@ -388,7 +388,7 @@ def test_the_comparison_in_short_has_a_row_for_each_method_and_says_what_was_not
     assert lines[2] == "| WA | 60.00 ± 0.00 | – | 50.00 | – |"
     assert lines[3] == "| WA + JIOC | 61.00 (+1.00) | – | not run | – |"
     assert lines[6:8] == ["- balanced: 2 seeds; 1 of WA + JIOC", "- long tail paper: 1 seed"]
-    assert lines[8].startswith("- 4 runs on ") and lines[8].endswith("(4)")
+    assert lines[8].startswith("- 4 runs on ")
     with pytest.raises(Refused, match="no finished run"):
         short.told({})
 

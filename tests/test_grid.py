@@ -2,8 +2,7 @@
 
 import itertools
 import json
-import os
-import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -74,16 +73,12 @@ def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     words = ["grid", file(tmp_path, **BOTH), "--seeds", "1", "--out"]
     assert main([*words, str(tmp_path / "alone"), "--pack", "2"]) == 0
     killed = tmp_path / "killed"
-    child = os.fork()
-    if child == 0:
-        os._exit(main([*words, str(killed)]))
-    ended = (0, 0)
-    while ended == (0, 0) and not (complete(killed) and list(killed.glob("jioc-seed1/checkpoint/*/now"))):
+    child = subprocess.Popen([sys.executable, "-m", "jioc", *words, str(killed)], stdout=subprocess.DEVNULL)
+    while child.poll() is None and not (complete(killed) and list(killed.glob("jioc-seed1/checkpoint/*/now"))):
         time.sleep(0.01)
-        ended = os.waitpid(child, os.WNOHANG)
-    assert ended == (0, 0), "the grid ended before it could be killed"
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    assert child.poll() is None, "the grid ended before it could be killed"
+    child.kill()
+    child.wait()
     before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in complete(killed)}
     capsys.readouterr()
     assert main([*words, str(killed)]) == 0

@@ -309,7 +309,7 @@ def test_a_recipe_is_missed_at_its_own_scale() -> None:
 def test_a_seed_that_was_run_twice_is_told() -> None:
     assert "seeds run more than once" not in str(summarise(groups(made(seed=1), made(seed=2)), False).notes)
     notes = summarise(groups(made(seed=1), made(seed=2), made(seed=2)), False).notes
-    assert notes[-1] == "seeds run more than once count each time: 1 of 3 runs"
+    assert "seeds run more than once count each time: 1 of 3 runs" in notes
 
 
 def test_text_aligns_figures_and_latex_parts_the_settings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -323,3 +323,15 @@ def test_text_aligns_figures_and_latex_parts_the_settings(tmp_path: Path, capsys
     body = capsys.readouterr().out.splitlines()
     below = [body[i + 1].split(" & ")[0].strip() for i, line in enumerate(body) if "midrule" in line]
     assert below == ["1,000 exemplars", "500 exemplars"]
+
+
+def test_a_table_says_where_its_figures_come_from() -> None:
+    def last(*results: dict[str, Any]) -> str:
+        return summarise(groups(*results), False).notes[-1]
+
+    old, new = made(seed=1) | {"commit": "abc"}, made(seed=2) | {"commit": "def"}
+    bare, unfinished = made(seed=3) | {"environment": {}}, made(done=2) | {"commit": "abc"}
+    assert last(old) == "1 run on a device, torch 2.13.0, at commit abc"
+    assert last(old, new) == "2 runs on a device, torch 2.13.0, at commits abc (1), def (1)"
+    assert last(old, bare) == "2 runs on a device, torch 2.13.0 (1) or unknown (1), at commits abc (1), unknown (1)"
+    assert "run" not in last(bare) and "abc" not in last(unfinished)

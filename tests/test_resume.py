@@ -6,8 +6,8 @@ import json
 import os
 import random
 import shutil
-import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,28 +42,39 @@ def outcome(folder: Path) -> tuple[Any, ...]:
     return figures(json.loads((folder / "result.json").read_bytes())), log, (folder / "model.safetensors").read_bytes()
 
 
-def killed_after(seconds: float, folder: Path, settings: dict[str, Any]) -> bool:
-    """Run in a process of its own and kill it after a while; False if it ended first."""
-    child = os.fork()
+KILLER = """
+import json, os, signal, sys, time
+from jioc.runner import run
+
+folder, settings = sys.argv[1], json.loads(sys.argv[2])
+for seconds in sys.stdin:
+    child = os.fork()  # of a process that has not trained, so that no thread of torch's holds a lock
     if child == 0:
         os._exit(0 if run(**settings, out=folder, resume=True) else 1)
-    time.sleep(seconds)
+    time.sleep(float(seconds))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status) or os.WEXITSTATUS(status) == 0
-    return os.WIFSIGNALED(status)
+    print("killed" if os.WIFSIGNALED(status) else "ended", flush=True)
+"""
 
 
 def test_killed_ten_times_ends_as_if_left_alone(tmp_path: Path) -> None:
     alone, often = tmp_path / "alone", tmp_path / "often"
     run(**LONGER, out=alone)
     moments, kills = random.Random(0), 0
-    while kills < 10:
-        if killed_after(moments.uniform(0.02, 0.3), often, LONGER):
-            kills += 1
-        else:  # it had ended: judge it, and go on killing another
-            assert outcome(often) == outcome(alone)
-            shutil.rmtree(often)
+    words = [sys.executable, "-c", KILLER, str(often), json.dumps(LONGER)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killer:
+        assert killer.stdin and killer.stdout
+        while kills < 10:
+            print(moments.uniform(0.02, 0.3), file=killer.stdin, flush=True)
+            told = killer.stdout.readline()
+            if told == "killed\n":
+                kills += 1
+            else:  # it had ended: judge it, and go on killing another
+                assert told == "ended\n" and outcome(often) == outcome(alone)
+                shutil.rmtree(often)
+        killer.stdin.close()
     run(**LONGER, out=often, resume=True)
     assert outcome(often) == outcome(alone)
 

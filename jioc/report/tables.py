@@ -3,10 +3,12 @@
 import csv
 import io
 import itertools
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..errors import unknown
+from ..words import counted
 from . import labels, paper
 from .runs import Group, mean_std, shown_readouts
 
@@ -130,7 +132,8 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False)
         notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's")
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(lines)} rows have no counterpart in the paper")
-    return Sheet(title, ["run"], heads, lines, notes + _warnings(groups), blocks, placed, once=True)
+    notes += [*_warnings(groups), *provenance(groups)]
+    return Sheet(title, ["run"], heads, lines, notes, blocks, placed, once=True)
 
 
 def outcome(g: Group) -> str:
@@ -163,6 +166,23 @@ def _warnings(groups: list[Group]) -> list[str]:
     if again:
         notes.append(f"seeds run more than once count each time: {again} of {len(runs)} runs")
     return notes
+
+
+def provenance(groups: list[Group]) -> list[str]:
+    """Where the averaged runs come from; each result.json says more."""
+    runs = [run.result for g in groups for run in g.complete]
+    ran = (result.get("environment") or {} for result in runs)
+    machines = [", torch ".join(filter(None, (e.get("device"), e.get("torch")))) for e in ran]
+    commits = [str(result.get("commit") or "") for result in runs]
+    told = [f"on {' or '.join(_numbered(machines))}"] * any(machines)
+    told += [f"at commit{'s' * (len(set(commits)) > 1)} {', '.join(_numbered(commits))}"] * any(commits)
+    return [f"{counted(len(runs), 'run')} {', '.join(told)}"] if told else []
+
+
+def _numbered(words: list[str]) -> list[str]:
+    """Each once, with how often it is there, where there are several."""
+    of = Counter(word or "unknown" for word in words)
+    return [f"{word} ({n})" if len(of) > 1 else word for word, n in sorted(of.items())]
 
 
 def _unrun(groups: list[Group]) -> list[str]:
@@ -218,7 +238,8 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n {_seeds(groups)}"]
     if unrun := [g.label for g in groups if g.runs[0].planned]:
         notes.append(f"not run: {'; '.join(unrun)}")
-    return Sheet(title, ["run", "classes"], heads, lines, notes + _warnings(groups), blocks, placed)
+    notes += [*_warnings(groups), *provenance(groups)]
+    return Sheet(title, ["run", "classes"], heads, lines, notes, blocks, placed)
 
 
 def _mean(values: list[float]) -> float | None:

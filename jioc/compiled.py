@@ -1,4 +1,4 @@
-"""What is compiled, once per process, and shared by tasks, runs and teachers: backbones and augmentation.
+"""What is compiled, once per process, and shared by tasks, runs and teachers: backbones, augmentation, pooled maps.
 
 `torch.compile` is given a function of (backbone, x), so that a module's weights are inputs and any backbone of the same
 shape runs the same kernels. Heads grow and stay outside. A batch of another size, such as an epoch's last, runs as it

@@ -84,6 +84,28 @@ def test_compiled_augmentation_is_the_augmentation() -> None:
     torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)  # a level is 0.015
 
 
+def test_compiled_pooled_maps_are_the_pooled_maps() -> None:
+    from jioc.compiled import compiling, maybe_compiled
+    from jioc.methods.podnet import pooled_distance
+
+    def maps() -> list[torch.Tensor]:
+        sizes = ((8, 32, 32, 16), (8, 16, 16, 32), (8, 8, 8, 64))  # as the kernels give them: channels last
+        return [torch.randn(s, device="cuda", dtype=torch.bfloat16).relu().permute(0, 3, 1, 2) for s in sizes]
+
+    def both(student: list[torch.Tensor], teacher: list[torch.Tensor]) -> tuple[torch.Tensor, ...]:
+        own = [h.detach().requires_grad_() for h in student]
+        distance = maybe_compiled(pooled_distance, 8)(own, teacher)
+        return distance.detach(), *torch.autograd.grad(distance.sum(), own)
+
+    a, b = maps(), maps()
+    plain = both(a, b)
+    with compiling(8):
+        compiled, alike = both(a, b), both(a, a)
+    for one, other in zip(compiled, plain, strict=True):
+        torch.testing.assert_close(one, other, rtol=0.01, atol=1e-5)
+    assert all(x.abs().max() == 0 for x in alike)  # and no gradient is lost where there is no distance
+
+
 def small_config(**values: Any) -> dict[str, Any]:
     return {"method": "icarl", "task_sizes": (4, 3, 3), "memory": 40, "later": {"epochs": 5}, **EXACT, **values}
 

@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..compiled import maybe_compiled
 from ..data.loader import TaskData
 from ..nets.heads import PROXIES, ProxyHead
 from ..types import Batch, Output, Task, Terms, Weights
@@ -49,7 +50,8 @@ class PODNet(Method):
         if old is None:
             return {"cls": cls}
         flat = 1 - F.cosine_similarity(out.features.float(), old.features.float())
-        return {"cls": cls, "flat": flat, "spatial": pooled_distance(out.maps, old.maps)}
+        spatial = maybe_compiled(pooled_distance, len(batch.y))(out.maps, old.maps)
+        return {"cls": cls, "flat": flat, "spatial": spatial}
 
     def weights(self, task: Task) -> Weights:
         factor = math.sqrt(task.n_seen / task.n_new)

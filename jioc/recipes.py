@@ -141,8 +141,9 @@ def comparison_checks() -> Runs:
     """What may explain figures of the comparison.
 
     What PyCIL's code does whatever its settings say, 20 exemplars a class in FOSTER and 2000 in COIL, and FOSTER with
-    the augmentation of its published figure; JIOC's parts on WA, the host that loses most by it, and a hundredth of the
-    suppression on SS-IL, whose own loss does not hold new heads up against old ones.
+    the augmentation of its published figure; BiC without last batches of a few images, which batch normalisation takes
+    by themselves; JIOC's parts on WA, the host that loses most by it, and a hundredth of the suppression on SS-IL,
+    whose own loss does not hold new heads up against old ones.
     """
     foster = RES32_LARGE.values("foster") | {"memory_per_class": 20}
     coil = Column("cifar100", "resnet32", 2000, tail=True)
@@ -150,6 +151,7 @@ def comparison_checks() -> Runs:
         f"{RES32_LARGE.prefix}-foster-20-a-class": foster,
         f"{RES32_LARGE.prefix}-foster-20-a-class-autoaugment": foster | {"augment": "autoaugment"},
         coil.name("coil"): coil.values("coil"),
+        f"{RES32_TAIL.prefix}-bic-batch-121": RES32_TAIL.values("bic") | {"batch_size": 121},
     }
     parts: list[tuple[str, str, Values]] = [
         ("wa", "ic", {}),

@@ -16,10 +16,12 @@ import pytest
 from made_results import keep, made
 
 from jioc import command, jobs, recipes
+from jioc import config as settings
 from jioc.cli import main as jioc
 from jioc.errors import Failed, Refused
 from jioc.report import page
 from jioc.report.runs import group, read
+from jioc.resolve import resolve
 
 ROOT = Path(__file__).parent.parent
 
@@ -225,7 +227,9 @@ def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None
         readings.read(ROOT / "benchmarks" / "results" / "parity.csv")
 
 
-@pytest.mark.parametrize("name", ["comparison", "gains", "hosts", "parity", "readings", "stems", "tables"])
+@pytest.mark.parametrize(
+    "name", ["comparison", "gains", "hosts", "mechanisms", "parity", "readings", "stems", "tables"]
+)
 def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         script(name).main(["--wrote"])
@@ -379,18 +383,48 @@ def test_what_a_host_gains_is_told_column_by_column_over_the_seeds_that_both_hav
         hosts.told(figures.columns(keep(tmp_path / "alone", made())))
 
 
-def test_the_comparison_in_short_has_a_row_for_each_method_and_says_what_was_not_run(tmp_path: Path) -> None:
-    figures, short = script("figures"), script("comparison")
-    results = [made("wa", "none", seed, alls=[60.0] * 5) for seed in (1, 2)]
-    results += [made("wa", "jioc", 1, alls=[61.0] * 5), made("wa", "none", 1, alls=[50.0] * 5, long_tail="paper")]
-    lines = short.told(figures.columns(keep(tmp_path / "runs", *results))).splitlines()
-    assert lines[0] == "| | balanced | paper | long tail paper | paper |"
-    assert lines[2] == "| WA | 60.00 ± 0.00 | – | 50.00 | – |"
-    assert lines[3] == "| WA + JIOC | 61.00 (+1.00) | – | not run | – |"
-    assert lines[6:8] == ["- balanced: 2 seeds; 1 of WA + JIOC", "- long tail paper: 1 seed"]
-    assert lines[8].startswith("- 4 runs on ")
-    with pytest.raises(Refused, match="no finished run"):
-        short.told({})
+def test_the_comparison_in_short_has_every_row_of_the_recipe_and_no_other(tmp_path: Path) -> None:
+    def result(name: str, average: float, seed: int = 1, **more: Any) -> dict[str, Any]:
+        values = recipes.find("comparison").make()[name] | {"seed": seed} | more
+        return made(tasks=10, alls=[average] * 10) | {"config": settings.plain(resolve(settings.make(**values)))}
+
+    balanced, tail = "cifar100-resnet32-2000", "cifar100-lt-resnet32-1000"
+    results = [result(f"{balanced}-der-none", 60.0, seed) for seed in (1, 2)]
+    results += [result(f"{balanced}-der-jioc", 61.0), result(f"{tail}-der-none", 50.0)]
+    short = script("comparison")
+    lines = short.told(keep(tmp_path / "runs", *results, result(f"{tail}-coil-none", 50.0, memory=2000))).splitlines()
+    assert lines[0] == "| | balanced, 2,000 exemplars | paper | long tail paper, 1,000 exemplars | paper |"
+    rows = {line.split(" | ")[0]: line for line in lines[2:22]}
+    assert rows["| DER"] == "| DER | 60.00 ± 0.00 | 70.12 | 50.00 | 64.18 |"
+    assert rows["| DER + JIOC"] == "| DER + JIOC | 61.00 (+1.00, 1 seed) | 71.88 (+1.76) | not run | 66.46 (+2.28) |"
+    assert rows["| WA"] == "| WA | not run | – | not run | – |" and len(rows) == 20
+    assert lines[24] == "- balanced, 2,000 exemplars: 2 seeds; 1 of DER + JIOC" and lines[26].startswith("- 4 runs on ")
+    with pytest.raises(Refused, match="no finished run of the comparison"):
+        short.told(keep(tmp_path / "other", made()))
+
+
+def test_losses_are_kept_as_every_stage_began_and_ended_with_them(tmp_path: Path) -> None:
+    losses, folder = script("losses"), tmp_path / "runs" / "a"
+    keep(tmp_path / "runs", made())
+    (tmp_path / "runs" / "run-000").rename(folder)
+    said = [("first", 1, 3.0), ("first", 2, 2.0), ("later", 1, 1.23456), ("later", 2, 0.5), ("later", 3, 0.25)]
+    log = [
+        {"task": 1 + (stage == "later"), "stage": stage, "epoch": e, "images": 10, "terms": {"cls": v}}
+        for stage, e, v in said
+    ]
+    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
+    target = tmp_path / "losses.csv"
+    assert losses.keep([tmp_path / "runs"], target) == 1
+    assert target.read_text().splitlines() == [
+        "run,task,stage,images,epochs,term,first,last",
+        "a,1,first,10,2,cls,3,2",
+        "a,2,later,10,3,cls,1.235,0.25",
+    ]
+    folder.rename(folder.with_name("b"))
+    assert losses.keep([tmp_path / "runs"], target) == 1  # what was kept before stays
+    assert [line.split(",")[0] for line in target.read_text().splitlines()] == ["run", "a", "a", "b", "b"]
+    with pytest.raises(Refused, match="no log of a finished run"):
+        losses.keep([tmp_path / "none"], target)
 
 
 def test_results_without_a_pair_are_refused_in_a_sentence(tmp_path: Path) -> None:

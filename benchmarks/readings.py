@@ -105,7 +105,7 @@ def read(path: Path = STUDY) -> Study:
 def setting(row: Row, options: list[str]) -> Row:
     """The options that have a part in the run's loss, by name; the loss first."""
     loss = row["coordination.coordinate"]
-    idle = [f"coordination.{n}" for n in settings.IDLE.get(loss, ())]
+    idle = [f"coordination.{n}" for n in settings.without_effect(loss, "replace")]
     return {"coordination.coordinate": loss} | {n: row[n] for n in options if n not in idle}
 
 

@@ -37,7 +37,8 @@ def run(words: list[str]) -> int:
         if a in values and b in values:
             raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     config = resolve(settings.make(**merged(from_file, values)))
-    for note in [*notes, *idle(values, config)]:
+    notes += idle(values, config)
+    for note in notes if first_process() else ():
         print(f"note: {note}", file=sys.stderr)
     if dry:
         from .estimate import show

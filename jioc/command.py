@@ -36,6 +36,8 @@ def words(config: Config) -> list[str]:
         if name == "seed" or value != _of(filled_in(settings.make(**values)), section, name):
             _holder(values, section)[name] = value
             found += _flag(PREFIX.get(section, "") + name, value)
+    if "coordinate" not in values.get("coordination", {"coordinate": None}):
+        found += _flag("coordinate", config.coordination.coordinate)  # without it, flags of no effect are refused
     return found
 
 

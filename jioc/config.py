@@ -74,9 +74,16 @@ class Coordination(Options):
 
 
 OF_INPUTS = ("delta", "delta_scale")
-OF_OUTPUTS = tuple(name for name in Coordination.model_fields if name not in ("coordinate", *OF_INPUTS))
-IDLE = {"none": OF_INPUTS + OF_OUTPUTS, "ic": OF_OUTPUTS, "oc": OF_INPUTS}
-"""Options of JIOC that have no part in a loss."""
+OF_DISTILLATION = ("temperature", "kd_t2", "oc_data", "oc_heads")
+OF_OUTPUTS = ("gamma1", *OF_DISTILLATION, "host_kd", "gamma2", "quiet_scale")
+
+
+def without_effect(coordinate: str, host_kd: str | None) -> tuple[str, ...]:
+    """Options of JIOC that have no part in the loss."""
+    if coordinate in ("none", "ic"):
+        return OF_OUTPUTS + OF_INPUTS * (coordinate == "none")
+    kept = {"keep": ("gamma1", *OF_DISTILLATION), "drop": OF_DISTILLATION}.get(host_kd or "", ())
+    return kept + OF_INPUTS * (coordinate == "oc")
 
 
 class Config(Options):

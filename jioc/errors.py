@@ -59,7 +59,7 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     """The sentence for a word that nobody knows, with the nearest one that somebody does."""
     names = sorted(known)
     near = get_close_matches(word, names, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
+    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
     return Refused(f"unknown {kind} {word!r}; {hint}")
 
 

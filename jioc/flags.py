@@ -12,7 +12,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from .config import IDLE, Config, Coordination, Options, Schedule
+from .config import Config, Coordination, Options, Schedule, without_effect
 from .errors import Refused, unknown
 from .methods.specs import Spec
 from .resolve import resolve
@@ -124,11 +124,13 @@ def idle(values: dict[str, Any], config: Config) -> list[str]:
 
     `values`: what was said; `config`: what came of it.
     """
-    given, word = values.get("coordination", {}), config.coordination.coordinate
-    told = ", ".join("--" + name.replace("_", "-") for name in given if name in IDLE.get(word, ()))
+    given, word, host_kd = values.get("coordination", {}), config.coordination.coordinate, config.coordination.host_kd
+    names = [name for name in given if name in without_effect(word, host_kd)]
+    told = ", ".join("--" + name.replace("_", "-") for name in names)
     if told and word == "none" and "coordinate" not in given:
         raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
-    return [f"{told}: without effect under --coordinate {word}"] if told else []
+    why = f" --host-kd {host_kd}" * (not set(names) <= set(without_effect(word, None)))
+    return [f"{told}: without effect under --coordinate {word}{why}"] if told else []
 
 
 def names(spec: Spec) -> list[str]:

@@ -16,7 +16,7 @@ from .console import table
 from .errors import Failed, Interrupted, Refused
 from .files import write
 from .flags import Parser, add_config, add_fields, said
-from .jobs import FINISHED, Job, plan, read_json, refuse_earlier, standing
+from .jobs import FINISHED, NEW, Job, plan, read_json, refuse_earlier, standing
 from .methods.specs import Spec, find
 from .recipes import Values
 from .report import paper, runs, tables
@@ -43,8 +43,7 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     if not todo:
         raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: standing(job) for job in todo}
-    for job in todo:
-        refuse_earlier(job)
+    refuse_earlier([job for job in todo if states[job.name] != NEW])
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
         return 0

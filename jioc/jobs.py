@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from . import config as settings
-from .config import Config
+from .config import OF_DATA, Config
+from .data.catalogue import DATASETS
 from .errors import Refused
 from .methods.specs import Spec, find, refuse_changed, sha256, understood
 from .recipes import Recipe, Values
@@ -95,12 +96,25 @@ def standing(job: Job) -> str:
     return NEW
 
 
-def refuse_earlier(job: Job) -> None:
-    """A run of what its method's file was before is another run."""
-    result = read_json(job.folder / "result.json")
-    if isinstance(result, dict) and (told := understood(result.get("method"))):
-        word = job.config.method
-        refuse_changed(word, told.sha256, sha256(word), f"the run in {str(job.folder)!r}")
+def refuse_earlier(jobs: list[Job]) -> None:
+    """A run of what its method's file was before is another run, and so is a finished one of other images under the
+    same name; one that goes on looks itself."""
+    from .data.dataset import load
+
+    images: dict[str, Any] = {}
+    for job in jobs:
+        result, run = read_json(job.folder / "result.json"), f"the run in {str(job.folder)!r}"
+        if not isinstance(result, dict):
+            continue
+        if told := understood(result.get("method")):
+            refuse_changed(job.config.method, told.sha256, sha256(job.config.method), run)
+        began = (result.get("data") or {}).get("fingerprint")
+        if result.get("complete") and began and job.config.data not in DATASETS:
+            key = job.config.model_dump_json(include=set(OF_DATA))
+            if key not in images:
+                images[key] = load(job.config).record.get("fingerprint")
+            if images[key] != began:
+                raise Refused(f"the images of {job.config.data!r} are not those of {run}; choose another --out")
 
 
 def read_json(path: Path) -> Any:

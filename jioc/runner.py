@@ -104,6 +104,7 @@ def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None
     how(config, pick_device(config.device), resident=True, world=world)
     if world.size > 1:
         rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])
+        world.must_agree("code of the method", specs.sha256(config.method))
         world.must_agree("images", (dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()))
 
 
@@ -338,6 +339,8 @@ class Run:
             raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
+        if not state["rows"] and not state["trained"] and state.get("method_sha256") != self.told["sha256"]:
+            return  # nothing has been learnt with the method's file as it was: begin with the file as it is
         specs.refuse_changed(self.config.method, state.get("method_sha256"), self.told["sha256"])
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":

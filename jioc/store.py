@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -75,18 +76,22 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
         elif not resume:
             raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
         else:
-            kept = settings.read(folder / "config.yaml")
-            if Path(str(kept.get("data"))).name == Path(config.data).name:
-                kept["data"] = config.data  # it may have moved; the images' fingerprint tells whether they are others
-            must_be_the_same(folder, kept, config)
+            must_be_the_same(folder, settings.read(folder / "config.yaml"), config)
     except OSError as error:
         raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
 
 
 def must_be_the_same(folder: Path, kept: dict[str, Any], config: Config) -> None:
-    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default."""
+    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default.
+    Images and a method's file may have moved: checksums tell whether they are others, once they have been read."""
+    for name in ("data", "method"):
+        if Path(str(kept.get(name))).name == Path(getattr(config, name)).name:
+            kept = kept | {name: getattr(config, name)}
     before = settings.make(**kept)
-    differs = _differences(before, config) and _differences(resolve(before), config)
+    differs = _differences(before, config)
+    if differs:
+        with suppress(Refused):  # of a method whose file has other options now
+            differs = _differences(resolve(before), config)
     if differs:
         raise Refused(f"{str(folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
 

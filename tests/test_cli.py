@@ -85,6 +85,7 @@ def test_a_wrong_word_gets_one_sentence_and_status_2(
         (["--coordinate", "ic", "--temperature", "4", "--delta", "detached"], "--temperature"),
         (["--coordinate", "oc", "--delta-scale", "mean1"], "--delta-scale"),
         (["--coordinate", "jioc", "--delta-scale", "mean1", "--gamma2", "5"], None),
+        (["--coordinate", "oc", "--host-kd", "keep", "--gamma1", "2"], "--gamma1"),
     ],
 )
 def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
@@ -92,7 +93,8 @@ def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
 ) -> None:
     assert main(["run", "icarl", *QUICK, *given, "--dry-run"]) == 0
     told = capsys.readouterr().err
-    assert told == ("" if idle is None else f"note: {idle}: without effect under --coordinate {given[1]}\n")
+    why = " ".join(word for word in given[:4] if word in ("--coordinate", given[1], "--host-kd", "keep"))
+    assert told == ("" if idle is None else f"note: {idle}: without effect under {why}\n")
 
 
 @pytest.mark.parametrize(

@@ -153,17 +153,20 @@ def torch_as_it_was() -> Iterator[None]:
 
 
 def test_other_images_under_the_same_name_are_not_taken_for_a_finished_run(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place in ("here", "there"):
+    for place, digits in (("here", "0123"), ("there", "0124")):
         (tmp_path / place).mkdir()
-        write(tmp_path / place / "photos", "0123", 12)
+        write(tmp_path / place / "photos", digits, 12)
     small = {"task_sizes": [2, 2], "memory": 8, "backbone": "tiny"}
     recipe = file(tmp_path, base=BASE | small, matrix={"coordination.coordinate": ["none"]}, seeds=[1])
     words = ["grid", recipe, "--out", str(tmp_path / "out"), "--data"]
-    assert main([*words, str(tmp_path / "here" / "photos")]) == 0
+    monkeypatch.chdir(tmp_path / "here")
+    assert main([*words, "photos"]) == main([*words, "photos/"]) == main([*words, str(tmp_path / "here/photos")]) == 0
     capsys.readouterr()
-    assert "holds another run: data differ" in refused([*words, str(tmp_path / "there" / "photos")], capsys)
+    assert "photos' are not those of the run in" in refused([*words, str(tmp_path / "there" / "photos")], capsys)
+    monkeypatch.chdir(tmp_path / "there")
+    assert "'photos' are not those of the run in" in refused([*words, "photos"], capsys)
 
 
 def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(

@@ -190,8 +190,9 @@ def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_fo
 def test_two_states_of_a_method_file_are_two_rows() -> None:
     before, after = own(), own()
     before["method"]["sha256"], after["method"]["sha256"] = "1" * 64, "2" * 64
-    assert names(before, after, own(seed=2)) == ["Mine", "Mine, file 11111111", "Mine, file 22222222"]
-    assert [len(g.runs) for g in groups(after, after | {"config": own(seed=2)["config"]})] == [2]
+    assert names(before, after) == ["Mine, file 11111111", "Mine, file 22222222"]
+    moved = after | {"config": own(seed=2)["config"] | {"method": "found/mine.py"}}
+    assert [len(g.runs) for g in groups(after, moved)] == [2]
 
 
 def test_what_a_result_tells_of_a_method_is_what_is_usual_for_it() -> None:

@@ -115,3 +115,42 @@ def test_a_method_file_that_has_changed_is_read_again(tmp_path: Path, monkeypatc
         os.utime(path, ns=(when, when))
         assert specs.load(str(path)).__name__ == name
     assert specs.load(str(path)) is specs.load(str(path))
+
+
+def test_a_run_that_failed_before_it_learnt_anything_goes_on_with_the_mended_file(tmp_path: Path) -> None:
+    path = tmp_path / "mended.py"
+    right = EXAMPLE.read_text().replace("feature-replay", "mended")
+    path.write_text(
+        right.replace("    def loss(", "    def loss(self, *args):\n        return None\n\n    def no_loss(")
+    )
+    words = ["run", str(path), *QUICK, "--epochs", "1", "--out", str(tmp_path / "run"), "--resume"]
+    assert main(words) == 1
+    path.write_text(right)
+    assert main(words) == 0
+    assert main([*words[:-3], "--out", str(tmp_path / "alone")]) == 0
+    ended = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("run", "alone")]
+    assert ended[0] == ended[1]
+
+
+def test_a_method_file_that_has_moved_is_the_same_method(tmp_path: Path) -> None:
+    path, out = tmp_path / "moving.py", tmp_path / "run"
+    path.write_text(EXAMPLE.read_text().replace("feature-replay", "moving"))
+    words = [*QUICK, "--epochs", "1"]
+    assert main(["run", str(path), *words, "--out", str(out)]) == 0
+    (tmp_path / "there").mkdir()
+    path = path.rename(tmp_path / "there" / "moving.py")
+    assert main(["run", str(path), *words, "--out", str(out), "--resume"]) == 0
+    assert main(["run", str(path), *words, "--coordinate", "jioc", "--out", str(tmp_path / "jioc")]) == 0
+    (host, ours) = group(read([out, tmp_path / "jioc"]))
+    assert ours.base is host and len(ours.gains("cnn")) == 1
+
+
+def test_two_files_may_have_the_same_name_for_their_method(tmp_path: Path) -> None:
+    for title in ("One", "Other"):
+        source = EXAMPLE.read_text().replace("feature-replay", "alike").replace("Feature replay", title)
+        (tmp_path / f"{title.lower()}.py").write_text(source)
+    runs = {name: {"method": str(tmp_path / f"{name}.py")} for name in ("one", "other")}
+    base = {"task_sizes": [4, 3, 3], "memory": 40, "later": {"epochs": 1}, "device": "cpu"}
+    (tmp_path / "grid.yaml").write_text(json.dumps({"base": base, "runs": runs, "seeds": [1]}))
+    assert main(["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]) == 0
+    assert [g.name for g in group(read([tmp_path / "runs"]))] == ["One", "Other"]

@@ -14,7 +14,7 @@ from trees import class_folders
 from jioc import cli, command, recipes
 from jioc import config as settings
 from jioc.config import MACHINE, Config
-from jioc.flags import said
+from jioc.flags import idle, said
 from jioc.jobs import select
 from jioc.methods.specs import SPECS, find
 from jioc.report import paper
@@ -97,7 +97,9 @@ def repeated(config: Config) -> Config:
     found = parser.parse(words)
     values = said(found, find(words[0]))
     values["method"] = words[0]
-    return resolve(settings.make(**{k: v for k, v in values.items() if k not in ("config", "out")}))
+    config = resolve(settings.make(**{k: v for k, v in values.items() if k not in ("config", "out")}))
+    idle(values, config)  # refuses what has no effect and was not chosen
+    return config
 
 
 @pytest.mark.parametrize("name", recipes.RECIPES)

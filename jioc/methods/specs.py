@@ -196,6 +196,7 @@ ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
 """What other libraries call a method, where the name is near another one's here."""
 
 _CLASSES: dict[str, "type[Method]"] = {}
+_OF_MODULE: dict[str, dict[str, "type[Method]"]] = {}
 
 
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
@@ -211,6 +212,7 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
         ):
             raise ValueError(f"two methods are called {entry.name!r}")
         SPECS[entry.name], _CLASSES[entry.name], cls.spec = entry, cls, entry
+        _OF_MODULE.setdefault(cls.__module__, {})[entry.name] = cls  # two files may have the same name for theirs
         return cls
 
     return keep
@@ -219,7 +221,7 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
 def find(word: str) -> Spec:
     """The entry of a method by name, or of the one that a Python file registers."""
     if word.endswith(".py"):
-        return _from_file(Path(word))
+        return _from_file(Path(word)).spec
     if word in ELSEWHERE and word not in SPECS:
         raise Refused(f"unknown method {word!r}; here it is {ELSEWHERE[word]!r}")
     if word not in SPECS:
@@ -250,6 +252,8 @@ def of_model(named: str, file: str | None) -> str:
 
 def load(word: str) -> "type[Method]":
     """The class of a method; this imports torch."""
+    if word.endswith(".py"):
+        return _from_file(Path(word))
     name = find(word).name
     if name not in _CLASSES:
         importlib.import_module(f"jioc.methods.{name}")
@@ -309,12 +313,12 @@ def recorded(of: Told | None) -> Spec | None:
     return Spec(of.name, of.title, "", of.first, of.later, of.second, own, of.memory, host_kd=of.host_kd)
 
 
-def _from_file(path: Path) -> Spec:
-    """The entry of the one method that a Python file registers."""
+def _from_file(path: Path) -> "type[Method]":
+    """The one method that a Python file registers."""
     if not path.is_file():
         raise Refused(f"there is no method file {str(path)!r}")
     module = imported(path)
-    own = [cls.spec for cls in _CLASSES.values() if cls.__module__ == module.__name__]
+    own = list(_OF_MODULE.get(module.__name__, {}).values())
     if len(own) != 1:
         raise Refused(f"{str(path)!r} registers {len(own)} methods; a method file registers one")
     return own[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import config as settings
 from .. import store
-from ..config import IDLE, Config
+from ..config import Config
 from ..errors import Refused
 from ..jobs import scaled
 from ..methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
@@ -167,10 +167,11 @@ def setting(run: Run) -> dict[str, Any]:
         found["tasks"] = len(run.result["tasks"])
     if run.over_orders:
         found |= {name: usual[name] for name in ORDER}
-    idle = IDLE.get(found["coordination"]["coordinate"], ())
+    idle = settings.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
     if run.told and run.told.sha256:
-        found["file"] = run.told.sha256[:8]  # two states of a method's file are two methods
+        found["file"] = run.told.sha256[:8]  # two states of a method's file are two methods, two places of it one
+        found["method"] = Path(str(found["method"])).name
     return {k: v for k, v in found.items() if k not in SEEDS and k not in settings.MACHINE}
 
 

@@ -82,11 +82,12 @@ RIVALS = {
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """A file's settings with others over them; what was derived from a setting that changes is derived anew."""
+    """A file's settings with others over them; what was derived from a setting that changes is derived anew. Of a
+    setting that the file does not have nothing was derived: somebody wrote it."""
     both = copy.deepcopy(below)
     for name, derived in STALE.items():
         given, before = _at(above, name), _at(below, name)
-        if given is not None and (name in RIVALS or str(given) != str(before)):
+        if given is not None and (name in RIVALS or (before is not None and str(given) != str(before))):
             for other in derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both

@@ -213,6 +213,16 @@ def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
     assert found == {"seed": 1, "order_seed": 1993, "tasks": 5, "later": {"epochs": 9, "lr": 1}}
 
 
+def test_what_somebody_wrote_holds_for_whichever_method_and_data_are_chosen() -> None:
+    from jioc.resolve import merged
+
+    file = {"backbone": "resnet18", "first": {"epochs": 4}, "later": {"lr": 0.5}, "options": {"kd_weight": 2}}
+    above = {"method": "icarl", "data": "cifar100", "later": {"epochs": 9}}
+    assert merged(file, above) == file | above | {"later": {"lr": 0.5, "epochs": 9}}
+    derived = merged(file | {"method": "der", "data": "digits"}, above)
+    assert derived == above | {"later": {"epochs": 9}}
+
+
 def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:
     from jioc.resolve import resolve
 

@@ -150,7 +150,7 @@ def test_two_files_may_have_the_same_name_for_their_method(tmp_path: Path) -> No
         source = EXAMPLE.read_text().replace("feature-replay", "alike").replace("Feature replay", title)
         (tmp_path / f"{title.lower()}.py").write_text(source)
     runs = {name: {"method": str(tmp_path / f"{name}.py")} for name in ("one", "other")}
-    base = {"task_sizes": [4, 3, 3], "memory": 40, "later": {"epochs": 1}, "device": "cpu"}
+    base = {"task_sizes": [4, 3, 3], "memory": 40, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu"}
     (tmp_path / "grid.yaml").write_text(json.dumps({"base": base, "runs": runs, "seeds": [1]}))
     assert main(["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]) == 0
     assert [g.name for g in group(read([tmp_path / "runs"]))] == ["One", "Other"]

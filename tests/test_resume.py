@@ -34,6 +34,14 @@ LONGER: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the longer run, left alone."""
+    folder = tmp_path_factory.mktemp("runs") / "alone"
+    run(**LONGER, out=folder)
+    return folder
+
+
 def outcome(folder: Path) -> tuple[Any, ...]:
     """Everything that must not depend on interruptions."""
     log = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
@@ -59,9 +67,8 @@ for seconds in sys.stdin:
 """
 
 
-def test_killed_ten_times_ends_as_if_left_alone(tmp_path: Path) -> None:
-    alone, often = tmp_path / "alone", tmp_path / "often"
-    run(**LONGER, out=alone)
+def test_killed_ten_times_ends_as_if_left_alone(alone: Path, tmp_path: Path) -> None:
+    often = tmp_path / "often"
     moments, kills = random.Random(0), 0
     words = [sys.executable, "-c", KILLER, str(often), json.dumps(LONGER)]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killer:
@@ -80,9 +87,8 @@ def test_killed_ten_times_ends_as_if_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 9, 40, 67])
-def test_interrupted_within_an_epoch_ends_as_if_left_alone(steps: int, tmp_path: Path) -> None:
-    alone, stopped = tmp_path / "alone", tmp_path / "stopped"
-    run(**LONGER, out=alone)
+def test_interrupted_within_an_epoch_ends_as_if_left_alone(steps: int, alone: Path, tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
     asked = itertools.count()
     with pytest.raises(Interrupted):
         run(**LONGER, out=stopped, stop=lambda: next(asked) == steps)
@@ -99,9 +105,8 @@ def interrupted(folder: Path, steps: int = 40) -> list[Path]:
 
 
 @pytest.mark.parametrize("harm", ["truncated", "altered", "missing", "manifest {", "manifest []", "manifest {}"])
-def test_a_damaged_checkpoint_is_named_and_the_one_before_used(harm: str, tmp_path: Path) -> None:
-    alone, stopped = tmp_path / "alone", tmp_path / "stopped"
-    run(**LONGER, out=alone)
+def test_a_damaged_checkpoint_is_named_and_the_one_before_used(harm: str, alone: Path, tmp_path: Path) -> None:
+    stopped = tmp_path / "stopped"
     newest, before = interrupted(stopped)
     for state in newest.glob("*"):
         if harm.startswith("manifest"):
@@ -258,9 +263,10 @@ def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any], monkeypatc
         Store(folder, config, resume=True)
 
 
-def test_a_disk_that_is_full_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone, full = tmp_path / "alone", tmp_path / "full"
-    run(**LONGER, out=alone)
+def test_a_disk_that_is_full_leaves_the_checkpoint_before(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = tmp_path / "full"
     real, left = os.fsync, itertools.count()
 
     def fsync(handle: int) -> None:

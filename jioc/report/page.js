@@ -47,9 +47,14 @@ function std(values) {
   const m = mean(values);
   return Math.sqrt(values.reduce((a, v) => a + (v - m) ** 2, 0) / (values.length - 1));
 }
-const fixed = (digits, sign) => (v) => { // of the number itself, as jioc table rounds; toLocaleString rounds what it would print
+const even = (a, digits) => { // a tie goes to the even digit, as in jioc table; toFixed would round it up
+  if ((a * 2 ** (digits + 1)) % 2 !== 1) return a.toFixed(digits);
+  const below = a * 10 ** digits - 0.5;
+  return ((below % 2 ? below + 1 : below) / 10 ** digits).toFixed(digits);
+};
+const fixed = (digits, sign) => (v) => { // of the number itself; toLocaleString rounds what it would print
   if (!known(v)) return "–";
-  const [whole, part] = Math.abs(v).toFixed(digits).split(".");
+  const [whole, part] = even(Math.abs(v), digits).split(".");
   return (v < 0 ? "−" : sign ? "+" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
 };
 const percent = fixed(2), gained = fixed(2, true), small = fixed(3), whole = fixed(0);

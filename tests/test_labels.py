@@ -246,6 +246,12 @@ def test_several_places_are_told_by_that_in_which_they_differ() -> None:
     assert [row[0] for row in sheet.rows[:3]] == settings and sheet.rows[1][1] == "iCaRL + JIOC, gamma2 5"
 
 
+def test_one_is_no_plural() -> None:
+    (one,) = groups(made(tasks=1, memory_per_class=1))
+    assert one.scene == "cifar100, resnet18, 1 task, 1 exemplar a class"
+    assert groups(made(memory=1))[0].scene.endswith("5 tasks, 1 exemplar")
+
+
 def test_the_usual_number_of_tasks_is_the_same_setting_whether_said_or_not() -> None:
     silent = made(seed=2, alls=[50.0] * 5)
     silent["config"]["tasks"] = None

@@ -12,6 +12,7 @@ from ..data import catalogue as datasets
 from ..methods.specs import SPECS, Spec
 from ..recipes import nested
 from ..resolve import STALE, resolve
+from ..words import counted
 
 if TYPE_CHECKING:
     from .runs import Group
@@ -167,7 +168,7 @@ def place(g: "Group", tailed: bool) -> tuple[str, ...]:
         whole * tailed if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
         str(c.get("backbone")),
         _tasks(g),
-        f"{each} exemplars a class" if each else f"{c.get('memory', 0):,} exemplars",
+        f"{counted(each, 'exemplar')} a class" if each else counted(c.get("memory", 0), "exemplar"),
         f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else "",
     )
 
@@ -176,7 +177,7 @@ def _tasks(g: "Group") -> str:
     """10 tasks, or 50+5×10 classes where they are of unequal size."""
     sizes = _sizes(g)
     if max(sizes) - min(sizes) <= 1:
-        return f"{len(sizes)} tasks"
+        return counted(len(sizes), "task")
     equal = [(size, len(list(of))) for size, of in itertools.groupby(sizes)]
     return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
 

@@ -59,6 +59,7 @@ const fixed = (digits, sign) => (v) => { // of the number itself; toLocaleString
 };
 const percent = fixed(2), gained = fixed(2, true), small = fixed(3), whole = fixed(0);
 const withStd = (values, form) => !values.length ? "–" : form(mean(values)) + (values.length > 1 ? ` ± ${percent(std(values))}` : "");
+const learnt = (run) => `${run.seen.length} ${run.seen.length === 1 ? "task" : "tasks"}`;
 
 function ticks(low, high, about) {
   const span = high - low || 1, raw = span / about, power = 10 ** Math.floor(Math.log10(raw));
@@ -381,7 +382,7 @@ function summary() {
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
     const cells = [[swatch(g), el("bdi", {}, group.name)]];
     if (scenes.size > 1) cells.push(i && D.groups[groups[i - 1]].scene === group.scene ? "" : group.place);
-    cells.push(done.length ? String(done.length) : `unfinished, ${runs[0].run.seen.length} tasks`, spread(values(first, "average"), percent));
+    cells.push(done.length ? String(done.length) : `unfinished, ${learnt(runs[0].run)}`, spread(values(first, "average"), percent));
     if (pairs) cells.push(spread(gains(g, group.headline), gained));
     if (theirs) {
       const ours = values(group.headline, "average");
@@ -541,7 +542,7 @@ function times() {
   }
   const rows = D.runs.map((run, r) => ({ run, r })).filter(({ r }) => !hidden.has(r)).map(({ run, r }) => {
     const spent = run.seconds.filter(known), speed = run.speed.filter(known), about = run.about;
-    return { g: run.group, r, cells: [[swatch(run.group), el("bdi", {}, `${D.groups[run.group].label}, ${run.name}`)], run.complete ? "yes" : `no, ${run.seen.length} tasks`, spent.length ? duration(spent.reduce((a, b) => a + b, 0)) : "–",
+    return { g: run.group, r, cells: [[swatch(run.group), el("bdi", {}, `${D.groups[run.group].label}, ${run.name}`)], run.complete ? "yes" : `no, ${learnt(run)}`, spent.length ? duration(spent.reduce((a, b) => a + b, 0)) : "–",
       speed.length ? whole(mean(speed)) : "–", [about.device, about.precision].filter(Boolean).join(", ") || "–", [about.jioc, about.commit].filter(Boolean).join(" ") || "–", run.path] };
   });
   const long = rows.length > 24, list = table([{ text: "run", words: true }, { text: "finished" }, { text: "time" }, { text: "images/s" }, { text: "device" }, { text: "jioc" }, { text: "folder", words: true }], rows);

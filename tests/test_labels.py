@@ -217,6 +217,27 @@ def test_a_title_that_another_method_has_is_told_with_the_file() -> None:
     assert names(taken) == ["iCaRL (mine)"]
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv"])
+def test_a_name_that_moves_the_cursor_breaks_no_row(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = own(**jioc()) | {"environment": {"device": "a\ndevice\x1b", "torch": "2"}, "commit": "abc\ndef"}
+    result["method"]["title"] = "\x1b[31mMi\nne\n"
+    result["config"]["data"] = "pets\n\u2028"
+    assert main(["table", str(keep(tmp_path, result)), "--by-task", "--format", form]) == 0
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err and "\u2028" not in told.out and "a device" in told.out + told.err
+    assert sum("[31mMi ne + JIOC" in line for line in told.out.splitlines()) == 3
+    assert not any(line.startswith(("ne", "device", "def")) for line in (told.out + told.err).splitlines())
+
+
+def test_what_cannot_be_seen_makes_no_title() -> None:
+    for title, want in {"iCaRL\n": "iCaRL (mine)", "\0": "mine"}.items():
+        hidden = own()
+        hidden["method"]["title"] = title
+        assert names(hidden) == [want]
+
+
 def test_usual_is_what_is_usual_for_the_method_and_the_data() -> None:
     results = [resolved(method=m) for m in ("icarl", "der", "foster", "ssil", "replay")]
     results += [resolved(method="icarl", data="cub200"), resolved(method="ssil", coordination={"coordinate": "oc"})]

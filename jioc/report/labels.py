@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import config as settings
+from ..console import printable
 from ..data import catalogue as datasets
 from ..methods.specs import SPECS, Spec
 from ..recipes import nested
@@ -57,7 +58,7 @@ def assign(groups: list["Group"]) -> list["Group"]:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    return ", ".join(part for part in parts if part)
+    return printable(", ".join(part for part in parts if part))
 
 
 # --- the name ---
@@ -71,10 +72,11 @@ def title(g: "Group") -> str:
 
 def _host(method: str, spec: Spec | None) -> str:
     """The method's title; of one that is in a file, the file's name where it has none or has taken another's."""
-    if spec is None:
+    name = printable(spec.title).strip() if spec else ""
+    if spec is None or not name:
         return Path(method).stem
-    taken = any(spec.title == other.title and spec.name != other.name for other in SPECS.values())
-    return f"{spec.title} ({Path(method).stem})" if taken else spec.title
+    taken = any(name == other.title and spec.name != other.name for other in SPECS.values())
+    return f"{name} ({Path(method).stem})" if taken else name
 
 
 def _called(g: "Group") -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ..console import printable
 from ..errors import unknown
 from ..words import counted
 from . import labels, paper
@@ -176,7 +177,7 @@ def provenance(groups: list[Group]) -> list[str]:
     commits = [str(result.get("commit") or "") for result in runs]
     told = [f"on {' or '.join(_numbered(machines))}"] * any(machines)
     told += [f"at commit{'s' * (len(set(commits)) > 1)} {', '.join(_numbered(commits))}"] * any(commits)
-    return [f"{counted(len(runs), 'run')} {', '.join(told)}"] if told else []
+    return [printable(f"{counted(len(runs), 'run')} {', '.join(told)}")] if told else []
 
 
 def _machine(ran: dict[str, Any]) -> str:

@@ -257,7 +257,7 @@ def read(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise Refused(f"{str(path)!r}{line}: this is no YAML: {error.problem or error.context}") from None
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:  # a date that is none is a ValueError
         raise Refused(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")

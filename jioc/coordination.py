@@ -48,12 +48,12 @@ class JIOC(Coordination):
         self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task, cls_logits: Tensor | None = None
     ) -> Terms:
         """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
+        per_image(terms, batch.y)
         if self.inputs and "cls" not in terms:
             raise Failed(f"input coordination weighs the loss 'cls', and this method has only {', '.join(terms)}")
         if task.n_old == 0:
             return terms
         terms = dict(terms)
-        per_image(terms, batch.y)
         if self.inputs:
             delta = 1 - label_score(out.logits if cls_logits is None else cls_logits, batch.y)
             terms["cls"] = self._scaled(delta, batch.y, task) * terms["cls"]

@@ -166,6 +166,8 @@ class Engine:
                 means = {name: world.mean(term, len(part)) for name, term in terms.items()}  # the only reduction
                 total = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
                 assert isinstance(total, Tensor)
+                if not total.requires_grad:
+                    raise Failed(f"the loss of {method.spec.name} has no gradient: no term depends on what is trained")
                 (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():
                 if name not in sums:

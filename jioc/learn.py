@@ -15,7 +15,7 @@ from .flags import Parser, add_config, idle, said
 from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
 from .stopping import signals
-from .store import locked, model_folder
+from .store import locked, model_folder, unfinished
 from .words import counted
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def main(words: list[str]) -> int:
     lock = _held(target)
     try:
         with LearnConsole(config, target, folder) as console, signals() as stop:
-            for text in notes:
+            for text in filter(None, [unfinished(source), *notes]):
                 console.note({"text": text})
             learner = taught(source, folder, config, known, not given.keys().isdisjoint(SEEDS), console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))

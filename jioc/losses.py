@@ -14,16 +14,20 @@ from .errors import Failed
 
 
 def per_image(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> None:
-    """Refuses what is no named terms, and a term that is summed or averaged already: weights of single images would
-    have nothing to weigh. `of`: whose loss it is."""
+    """Refuses what is no named terms of floating point, and a term that is summed or averaged already: weights of
+    single images would have nothing to weigh. `of`: whose loss it is."""
     if not isinstance(terms, dict) or not terms:
         got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
         raise Failed(f"the loss of {of} returns {got}; a dict of named terms is needed, such as {{'cls': …}}")
     for name, term in terms.items():
+        if not isinstance(name, str):
+            raise Failed(f"the loss of {of} names a term {name!r}; a name is a word, such as 'cls'")
         if not isinstance(term, Tensor) or term.shape != y.shape:
             got = f"has the shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"is a {type(term).__name__}"
             told = f"the loss {name!r} {got}"
             raise Failed(f"{told}; one number per image is needed, ({len(y)},): reduction='none' gives them")
+        if not term.is_floating_point():
+            raise Failed(f"the loss {name!r} of {of} holds {str(term.dtype)[6:]}; floating-point numbers are needed")
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:

@@ -314,6 +314,9 @@ def test_what_is_no_yaml_is_named_with_its_line(
     path.write_text("method: icarl\nmemory: 5\n  epochs: 3\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}', line 3: this is no YAML: mapping values are not allowed here\n"
+    path.write_text("method: icarl\nseed: 2020-13-45\n")
+    assert main([*words, str(path)]) == 2
+    assert capsys.readouterr().err == f"jioc: '{path}' cannot be read as YAML: month must be in 1..12\n"
 
 
 def test_a_dry_run_prints_and_writes_nothing(

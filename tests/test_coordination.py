@@ -11,6 +11,7 @@ from test_losses import slow_cross_entropy, slow_distill, softmax
 from torch import Tensor
 
 from jioc.coordination import JIOC, heads
+from jioc.errors import Failed
 from jioc.losses import cross_entropy, distill
 from jioc.types import Batch, Output, Task, Terms
 
@@ -126,6 +127,22 @@ def test_the_first_task_is_untouched() -> None:
     first = Task(0, (7,), new_images=50, old_images=0)
     terms, batch, out, _ = step()
     assert JIOC()(terms, batch, out, None, first) is terms
+
+
+@pytest.mark.parametrize("task", [Task(0, (7,), new_images=50, old_images=0), TASK], ids=["first", "later"])
+@pytest.mark.parametrize(
+    ("terms", "sentence"),
+    [
+        ({0: torch.ones(len(Y))}, "the loss of this method names a term 0"),
+        ({"cls": Y}, "'cls' of this method holds int64"),
+    ],
+)
+def test_terms_are_named_and_floating_point_in_any_training_loop(
+    terms: dict[Any, Tensor], sentence: str, task: Task
+) -> None:
+    _, batch, out, old = step()
+    with pytest.raises(Failed, match=sentence):
+        JIOC()(terms, batch, out, old, task)
 
 
 @pytest.mark.parametrize("off", [JIOC(coordinate="none"), JIOC(coordinate="oc", gamma1=0, gamma2=0)])

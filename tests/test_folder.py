@@ -284,6 +284,19 @@ def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -
         read(folder, on_bad="fail")
 
 
+def test_a_class_of_broken_images_is_told_though_its_test_folder_is_empty(tmp_path: Path) -> None:
+    class_folders(tmp_path / "train", {"a": 3, "b": 3})
+    class_folders(tmp_path / "test", {"a": 1, "b": 1}, first=20)
+    (tmp_path / "test" / "c").mkdir()
+    (tmp_path / "train" / "c").mkdir()
+    (tmp_path / "train" / "c" / "0.png").write_text("no image")
+    d, told = read(tmp_path)
+    assert d.classes == ["a", "b"]
+    assert told[-1] == "class 'c' has no usable training image; it is left out" and len(told) == 3
+    (tmp_path / "train" / "c" / "0.png").unlink()
+    assert read(tmp_path)[1] == [f"'{part}/c' is an empty class folder; it is left out" for part in ("train", "test")]
+
+
 def test_a_class_with_one_image_is_learnt_and_not_judged(folder: Path, small: dict[str, Any]) -> None:
     picture(folder / "bird" / "only.png", 30)
     d, told = read(folder)

@@ -217,6 +217,27 @@ def test_a_title_that_another_method_has_is_told_with_the_file() -> None:
     assert names(taken) == ["iCaRL (mine)"]
 
 
+@pytest.mark.parametrize("form", ["text", "markdown", "latex", "csv"])
+def test_a_name_that_moves_the_cursor_breaks_no_row(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = own(**jioc()) | {"environment": {"device": "a\ndevice\x1b", "torch": "2"}, "commit": "abc\ndef"}
+    result["method"]["title"] = "\x1b[31mMi\nne\n"
+    result["config"]["data"] = "pets\n\u2028"
+    assert main(["table", str(keep(tmp_path, result)), "--by-task", "--format", form]) == 0
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err and "\u2028" not in told.out and "a device" in told.out + told.err
+    assert sum("[31mMi ne + JIOC" in line for line in told.out.splitlines()) == 3
+    assert not any(line.startswith(("ne", "device", "def")) for line in (told.out + told.err).splitlines())
+
+
+def test_what_cannot_be_seen_makes_no_title() -> None:
+    for title, want in {"iCaRL\n": "iCaRL (mine)", "\0": "mine"}.items():
+        hidden = own()
+        hidden["method"]["title"] = title
+        assert names(hidden) == [want]
+
+
 def test_usual_is_what_is_usual_for_the_method_and_the_data() -> None:
     results = [resolved(method=m) for m in ("icarl", "der", "foster", "ssil", "replay")]
     results += [resolved(method="icarl", data="cub200"), resolved(method="ssil", coordination={"coordinate": "oc"})]
@@ -244,6 +265,12 @@ def test_several_places_are_told_by_that_in_which_they_differ() -> None:
     assert sheet.title == "cifar100, resnet18, 5 tasks" and sheet.blocks == [2, 3]
     settings = ["balanced, 1,000 exemplars", "", "balanced, 500 exemplars"]  # each is told once, by its first row
     assert [row[0] for row in sheet.rows[:3]] == settings and sheet.rows[1][1] == "iCaRL + JIOC, gamma2 5"
+
+
+def test_one_is_no_plural() -> None:
+    (one,) = groups(made(tasks=1, memory_per_class=1))
+    assert one.scene == "cifar100, resnet18, 1 task, 1 exemplar a class"
+    assert groups(made(memory=1))[0].scene.endswith("5 tasks, 1 exemplar")
 
 
 def test_the_usual_number_of_tasks_is_the_same_setting_whether_said_or_not() -> None:
@@ -335,4 +362,6 @@ def test_a_table_says_where_its_figures_come_from() -> None:
     assert last(old) == "1 run on a device, torch 2.13.0, at commit abc"
     assert last(old, new) == "2 runs on a device, torch 2.13.0, at commits abc (1), def (1)"
     assert last(old, bare) == "2 runs on a device, torch 2.13.0 (1) or unknown (1), at commits abc (1), unknown (1)"
+    assert last(made() | {"environment": {"torch": "2.13.0"}}) == "1 run on an unknown device, torch 2.13.0"
+    assert last(made() | {"environment": {"device": "a device"}}) == "1 run on a device"
     assert "run" not in last(bare) and "abc" not in last(unfinished)

@@ -163,6 +163,9 @@ def test_an_unfinished_run_is_finished_first(place: Path, run: Path, capsys: pyt
     before = contents(run)
     assert main(["learn", str(run), str(place / "two")]) == 2
     assert "is not finished; end it with --resume, or give --out" in capsys.readouterr().err
+    words = ["--out", str(run.parent / "new"), "--device", "cpu", "--epochs", "1"]
+    assert main(["learn", str(run), str(place / "two"), *words]) == 0
+    assert capsys.readouterr().err == "note: the run is not finished: after task 2 it knows 6 of 6 classes\n"
     assert contents(run) == before
 
 

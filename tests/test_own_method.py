@@ -53,6 +53,9 @@ class Wrong(jioc.Method):
         ("out.logits[:, 0]", "the loss of wrong returns Tensor; a dict of named terms is needed"),
         ("None", "the loss of wrong returns NoneType; a dict"),
         ("{}", "the loss of wrong returns an empty dict; a dict"),
+        ("{0: out.logits[:, 0]}", "the loss of wrong names a term 0; a name is a word, such as 'cls'"),
+        ('{"cls": batch.y}', "the loss 'cls' of wrong holds int64; floating-point numbers are needed"),
+        ('{"cls": out.logits[:, 0].detach()}', "the loss of wrong has no gradient: no term depends on what is trained"),
         ('{"ce": out.logits[:, 0]}', "input coordination weighs the loss 'cls', and this method has only ce"),
     ],
 )
@@ -64,6 +67,15 @@ def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
     assert main(["run", str(tmp_path / "wrong.py"), *words]) == 1
     told = capsys.readouterr().err
     assert sentence in told and told.count("\n") == 1
+
+
+def test_a_term_without_gradient_may_stand_beside_one_that_has_one(tmp_path: Path) -> None:
+    returned = '{"cls": F.cross_entropy(out.logits, batch.y, reduction="none"), "told": out.logits[:, 0].detach()}'
+    (tmp_path / "own.py").write_text(WRONG.replace("RETURNED", returned))
+    words = ["--tasks", "1", "--epochs", "1", "--backbone", "tiny", "--device", "cpu", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "own.py"), *words]) == 0
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert set(log[-1]["terms"]) == {"cls", "told"}
 
 
 @pytest.mark.parametrize(

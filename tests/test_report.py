@@ -1,6 +1,8 @@
 """`jioc report`: the page and the figures, from result.json alone."""
 
 import json
+import random
+import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -268,3 +270,16 @@ def test_every_chart_of_the_page_has_its_axes_named() -> None:
 def test_hosts_come_before_what_is_built_on_them(tmp_path: Path) -> None:
     found = group(read([keep(tmp_path, made(coordinate="jioc"), made("replay"), made())]))
     assert [g.label for g in found] == ["iCaRL", "iCaRL + JIOC", "Replay"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_page_rounds_as_a_table_does() -> None:
+    draw = random.Random(0)
+    halves = [n / 8 for n in range(-40, 41)] + [50.125, 50.375, 1234.625, 2.5, 3.5, 62.5, 0.0625, 99.995, 1.005]
+    values = [*halves, *(draw.uniform(-100, 100) for _ in range(200)), *(draw.uniform(0, 1e6) for _ in range(50))]
+    script = (Path(page.__file__).parent / "page.js").read_text(encoding="utf-8")
+    script = script[script.index("const known") : script.index("const percent")]
+    script += f"console.log(JSON.stringify([0, 1, 2, 3].map((d) => {values}.map((v) => fixed(d)(v)))))"
+    shown = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True).stdout
+    want = [[f"{value:,.{digits}f}".replace("-", "−" * (value < 0)) for value in values] for digits in range(4)]
+    assert json.loads(shown) == want

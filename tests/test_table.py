@@ -366,6 +366,7 @@ def without(name: str) -> dict[str, Any]:
         ("average", {}, "'average'"),
         ("last", None, "'last'"),
         ("counts", 500, "'counts'"),
+        ("environment.device", 3, "'environment'"),
     ],
 )
 def test_a_damaged_result_is_refused_by_name(

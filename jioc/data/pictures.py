@@ -83,7 +83,8 @@ def _report(record: dict[str, Any], on_bad: str, tell: Tell) -> None:
     if len(skipped) > SHOWN:
         more = counted(len(skipped) - SHOWN, "file")
         tell("note", {"text": f"left out besides: {more}; result.json names them under data"})
-    said = {_untaught(os.path.basename(file)) for file, _ in skipped[:SHOWN]}  # of a class folder itself
+    split = [os.path.split(file) for file, _ in skipped[:SHOWN]]
+    said = {_untaught(name) for home, name in split if home.lower() in ("", *listing.TRAIN)}  # of a class folder itself
     for text in notes:
         if text not in said:
             tell("note", {"text": text})

@@ -17,6 +17,7 @@ BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_er
 """Diagnostics drawn over the tasks; of the others the page holds those after the last task."""
 BY_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")
 SUMMARIES = ("average", "last", "forgetting")
+MACHINE = ("device", "torch", "precision")
 
 
 def check(path: Path, result: Any) -> None:
@@ -87,7 +88,8 @@ def _summary(result: dict[str, Any]) -> str | None:
             return repr(name)
     if result.get("complete") and not _number(result.get("average", {}).get(headline)):
         return "'average'"
-    if not isinstance(result.get("environment") or {}, dict):
+    ran = result.get("environment") or {}
+    if not isinstance(ran, dict) or not all(isinstance(ran.get(name) or "", str) for name in MACHINE):
         return "'environment'"
     counts = result.get("counts") or []
     return None if isinstance(counts, list) and all(map(_number, counts)) else "'counts'"

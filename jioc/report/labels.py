@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import config as settings
+from ..console import printable
 from ..data import catalogue as datasets
 from ..methods.specs import SPECS, Spec
 from ..recipes import nested
 from ..resolve import STALE, resolve
+from ..words import counted
 
 if TYPE_CHECKING:
     from .runs import Group
@@ -56,7 +58,7 @@ def assign(groups: list["Group"]) -> list["Group"]:
 
 
 def _joined(parts: Iterable[str]) -> str:
-    return ", ".join(part for part in parts if part)
+    return printable(", ".join(part for part in parts if part))
 
 
 # --- the name ---
@@ -70,10 +72,11 @@ def title(g: "Group") -> str:
 
 def _host(method: str, spec: Spec | None) -> str:
     """The method's title; of one that is in a file, the file's name where it has none or has taken another's."""
-    if spec is None:
+    name = printable(spec.title).strip() if spec else ""
+    if spec is None or not name:
         return Path(method).stem
-    taken = any(spec.title == other.title and spec.name != other.name for other in SPECS.values())
-    return f"{spec.title} ({Path(method).stem})" if taken else spec.title
+    taken = any(name == other.title and spec.name != other.name for other in SPECS.values())
+    return f"{name} ({Path(method).stem})" if taken else name
 
 
 def _called(g: "Group") -> list[str]:
@@ -167,7 +170,7 @@ def place(g: "Group", tailed: bool) -> tuple[str, ...]:
         whole * tailed if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
         str(c.get("backbone")),
         _tasks(g),
-        f"{each} exemplars a class" if each else f"{c.get('memory', 0):,} exemplars",
+        f"{counted(each, 'exemplar')} a class" if each else counted(c.get("memory", 0), "exemplar"),
         f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else "",
     )
 
@@ -176,7 +179,7 @@ def _tasks(g: "Group") -> str:
     """10 tasks, or 50+5×10 classes where they are of unequal size."""
     sizes = _sizes(g)
     if max(sizes) - min(sizes) <= 1:
-        return f"{len(sizes)} tasks"
+        return counted(len(sizes), "task")
     equal = [(size, len(list(of))) for size, of in itertools.groupby(sizes)]
     return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
 

@@ -47,13 +47,19 @@ function std(values) {
   const m = mean(values);
   return Math.sqrt(values.reduce((a, v) => a + (v - m) ** 2, 0) / (values.length - 1));
 }
-const fixed = (digits, sign) => (v) => { // of the number itself, as jioc table rounds; toLocaleString rounds what it would print
+const even = (a, digits) => { // a tie goes to the even digit, as in jioc table; toFixed would round it up
+  if ((a * 2 ** (digits + 1)) % 2 !== 1) return a.toFixed(digits);
+  const below = a * 10 ** digits - 0.5;
+  return ((below % 2 ? below + 1 : below) / 10 ** digits).toFixed(digits);
+};
+const fixed = (digits, sign) => (v) => { // of the number itself; toLocaleString rounds what it would print
   if (!known(v)) return "–";
-  const [whole, part] = Math.abs(v).toFixed(digits).split(".");
+  const [whole, part] = even(Math.abs(v), digits).split(".");
   return (v < 0 ? "−" : sign ? "+" : "") + whole.replace(/\B(?=(\d{3})+$)/g, ",") + (part ? `.${part}` : "");
 };
 const percent = fixed(2), gained = fixed(2, true), small = fixed(3), whole = fixed(0);
 const withStd = (values, form) => !values.length ? "–" : form(mean(values)) + (values.length > 1 ? ` ± ${percent(std(values))}` : "");
+const learnt = (run) => `${run.seen.length} ${run.seen.length === 1 ? "task" : "tasks"}`;
 
 function ticks(low, high, about) {
   const span = high - low || 1, raw = span / about, power = 10 ** Math.floor(Math.log10(raw));
@@ -376,7 +382,7 @@ function summary() {
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
     const cells = [[swatch(g), el("bdi", {}, group.name)]];
     if (scenes.size > 1) cells.push(i && D.groups[groups[i - 1]].scene === group.scene ? "" : group.place);
-    cells.push(done.length ? String(done.length) : `unfinished, ${runs[0].run.seen.length} tasks`, spread(values(first, "average"), percent));
+    cells.push(done.length ? String(done.length) : `unfinished, ${learnt(runs[0].run)}`, spread(values(first, "average"), percent));
     if (pairs) cells.push(spread(gains(g, group.headline), gained));
     if (theirs) {
       const ours = values(group.headline, "average");
@@ -536,7 +542,7 @@ function times() {
   }
   const rows = D.runs.map((run, r) => ({ run, r })).filter(({ r }) => !hidden.has(r)).map(({ run, r }) => {
     const spent = run.seconds.filter(known), speed = run.speed.filter(known), about = run.about;
-    return { g: run.group, r, cells: [[swatch(run.group), el("bdi", {}, `${D.groups[run.group].label}, ${run.name}`)], run.complete ? "yes" : `no, ${run.seen.length} tasks`, spent.length ? duration(spent.reduce((a, b) => a + b, 0)) : "–",
+    return { g: run.group, r, cells: [[swatch(run.group), el("bdi", {}, `${D.groups[run.group].label}, ${run.name}`)], run.complete ? "yes" : `no, ${learnt(run)}`, spent.length ? duration(spent.reduce((a, b) => a + b, 0)) : "–",
       speed.length ? whole(mean(speed)) : "–", [about.device, about.precision].filter(Boolean).join(", ") || "–", [about.jioc, about.commit].filter(Boolean).join(" ") || "–", run.path] };
   });
   const long = rows.length > 24, list = table([{ text: "run", words: true }, { text: "finished" }, { text: "time" }, { text: "images/s" }, { text: "device" }, { text: "jioc" }, { text: "folder", words: true }], rows);

@@ -6,7 +6,9 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from ..console import printable
 from ..errors import unknown
 from ..words import counted
 from . import labels, paper
@@ -171,12 +173,16 @@ def _warnings(groups: list[Group]) -> list[str]:
 def provenance(groups: list[Group]) -> list[str]:
     """Where the averaged runs come from; each result.json says more."""
     runs = [run.result for g in groups for run in g.complete]
-    ran = (result.get("environment") or {} for result in runs)
-    machines = [", torch ".join(filter(None, (e.get("device"), e.get("torch")))) for e in ran]
+    machines = [_machine(result.get("environment") or {}) for result in runs]
     commits = [str(result.get("commit") or "") for result in runs]
     told = [f"on {' or '.join(_numbered(machines))}"] * any(machines)
     told += [f"at commit{'s' * (len(set(commits)) > 1)} {', '.join(_numbered(commits))}"] * any(commits)
-    return [f"{counted(len(runs), 'run')} {', '.join(told)}"] if told else []
+    return [printable(f"{counted(len(runs), 'run')} {', '.join(told)}")] if told else []
+
+
+def _machine(ran: dict[str, Any]) -> str:
+    device, torch = ran.get("device") or "", ran.get("torch")
+    return f"{device or 'an unknown device'}, torch {torch}" if torch else device
 
 
 def _numbered(words: list[str]) -> list[str]:

@@ -216,8 +216,10 @@ def table_(words: list[str]) -> int:
         raise Refused("--by-task and --forgetting exclude each other")
     read = runs.read(found.runs, found.over_orders)
     groups = runs.group(runs.planned(found.recipe, read, found.scale) if found.recipe else read)
-    by_task, whole = tables.by_task, tables.summarise
-    sheet = by_task(groups, found.paper) if found.by_task else whole(groups, found.paper, found.forgetting)
+    if found.by_task:
+        sheet = tables.by_task(groups, found.paper)
+    else:
+        sheet = tables.summarise(groups, found.paper, found.forgetting, bracketed=found.format != "csv")
     if found.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
         print("\n".join(sheet.notes))

@@ -315,6 +315,7 @@ def test_a_csv_holds_what_the_results_hold_unrounded(tmp_path: Path, capsys: pyt
     assert float(coordinated["gain"]) == coordinated_gain(hosts[0], results[2]) and coordinated["gain n"] == "1"
     assert coordinated["CNN average std"] == "" and coordinated["setting"] == plain["setting"] != begun["setting"]
     assert (begun["n"], begun["CNN average"], begun["outcome"]) == ("0", "", "unfinished")
+    assert "gain: average minus" in told.err and "bracket" not in told.err
     assert "unfinished and not averaged: 2 of 5 runs" in told.err and "unfinished and" not in told.out
     assert main([*words, "--by-task", "--paper"]) == 0
     steps = [*csv.DictReader(capsys.readouterr().out.splitlines())]

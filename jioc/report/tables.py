@@ -98,8 +98,9 @@ class Sheet:
         return [place] * self.placed + [*line.words, n, *map(str, line.figures)]
 
 
-def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False) -> Sheet:
-    """A row for each setting; the read-out by which methods are judged comes first."""
+def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False, bracketed: bool = True) -> Sheet:
+    """A row for each setting; the read-out by which methods are judged comes first. `bracketed`: whether the seeds of a
+    gain stand in brackets, so that a note tells of them; a csv has a column of them."""
     shown = shown_readouts(groups)
     names = list(dict.fromkeys(shown.values()))
     kinds = ("average", "last", *["forgetting"] * forgetting)
@@ -127,7 +128,7 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False)
     if forgetting:
         notes.append("forgetting: best accuracy on a past task minus the final one, mean over the past tasks")
     if any(g.base for g in groups):
-        some = any(str(line.figures[heads.index("gain")]).endswith(")") for line in lines)
+        some = bracketed and any(str(line.figures[heads.index("gain")]).endswith(")") for line in lines)
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
         notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * some
     if beside_paper and unmatched < len(lines):

@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
 
 def add_config(parser: Parser, spec: Spec, usual: Config | None = None, skip: Collection[str] = ()) -> None:
     """Every field of the configuration but those to skip, with the usual values, else the method's defaults."""
-    given, usual = usual, usual or resolve(Config(method=spec.name))
+    given, usual = usual, usual or resolve(Config(method=spec.name), spec=spec)
     parser.usage = "jioc run METHOD [options]"
     group: Any = parser
     for name, field in Config.model_fields.items():

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from . import command, launch, recipes
 from .board import Board
@@ -16,7 +17,7 @@ from .console import table
 from .errors import Failed, Interrupted, Refused
 from .files import write
 from .flags import Parser, add_config, add_fields, said
-from .jobs import FINISHED, NEW, Job, plan, read_json, refuse_earlier, standing
+from .jobs import FINISHED, Job, plan, read_json, refuse_earlier, refuse_other_images, standing
 from .methods.specs import Spec, find
 from .recipes import Values
 from .report import paper, runs, tables
@@ -43,10 +44,12 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     if not todo:
         raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: standing(job) for job in todo}
-    refuse_earlier([job for job in todo if states[job.name] != NEW])
+    for job in todo:
+        refuse_earlier(job)
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
         return 0
+    refuse_other_images([job for job in todo if states[job.name] == FINISHED], _until(stop))
     over = Stop(duration(where.time_limit) if where.time_limit and where.on != "slurm" else None)
     left = [job for job in todo if states[job.name] != FINISHED]
     print(f"{recipe.name}: {counted(len(todo), 'run')} in {out}, {len(todo) - len(left)} finished before", flush=True)
@@ -54,6 +57,16 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
         if left:
             launch.find(where)(left, where, board, lambda: stop() or over())
     return close(todo, board, out)
+
+
+def _until(stop: Callable[[], bool]) -> Callable[[str, dict[str, Any]], None]:
+    """What is told of images while they are read; it ends when asked to stop."""
+
+    def tell(kind: str, what: dict[str, Any]) -> None:
+        if stop():
+            raise Interrupted("stopped before a run began")
+
+    return tell
 
 
 # --- the words ---

@@ -96,25 +96,30 @@ def standing(job: Job) -> str:
     return NEW
 
 
-def refuse_earlier(jobs: list[Job]) -> None:
-    """A run of what its method's file was before is another run, and so is a finished one of other images under the
-    same name; one that goes on looks itself."""
+def refuse_earlier(job: Job) -> None:
+    """A run of what its method's file was before is another run."""
+    result = read_json(job.folder / "result.json")
+    if isinstance(result, dict) and (told := understood(result.get("method"))):
+        word = job.config.method
+        refuse_changed(word, told.sha256, sha256(word), f"the run in {str(job.folder)!r}")
+
+
+def refuse_other_images(jobs: list[Job], tell: Callable[[str, dict[str, Any]], None]) -> None:
+    """Finished runs whose images may be others than those of that name here: the place is another, or is relative."""
     from .data.dataset import load
 
     images: dict[str, Any] = {}
     for job in jobs:
-        result, run = read_json(job.folder / "result.json"), f"the run in {str(job.folder)!r}"
-        if not isinstance(result, dict):
+        result, place = read_json(job.folder / "result.json"), job.config.data
+        if place in DATASETS or (result["config"].get("data") == place and Path(place).is_absolute()):
             continue
-        if told := understood(result.get("method")):
-            refuse_changed(job.config.method, told.sha256, sha256(job.config.method), run)
-        began = (result.get("data") or {}).get("fingerprint")
-        if result.get("complete") and began and job.config.data not in DATASETS:
-            key = job.config.model_dump_json(include=set(OF_DATA))
-            if key not in images:
-                images[key] = load(job.config).record.get("fingerprint")
-            if images[key] != began:
-                raise Refused(f"the images of {job.config.data!r} are not those of {run}; choose another --out")
+        key = job.config.model_dump_json(include=set(OF_DATA))
+        if key not in images:
+            images[key] = load(job.config, tell).record.get("fingerprint")
+        if images[key] != (result.get("data") or {}).get("fingerprint"):
+            raise Refused(
+                f"the images of {place!r} are not those of the run in {str(job.folder)!r}; choose another --out"
+            )
 
 
 def read_json(path: Path) -> Any:

@@ -339,9 +339,10 @@ class Run:
             raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
-        if not state["rows"] and not state["trained"] and state.get("method_sha256") != self.told["sha256"]:
-            return  # nothing has been learnt with the method's file as it was: begin with the file as it is
-        specs.refuse_changed(self.config.method, state.get("method_sha256"), self.told["sha256"])
+        checksum, learnt = state.get("method_sha256"), state["rows"] or state["trained"] or "progress" in state
+        if not learnt and checksum not in (None, self.told["sha256"]):
+            return  # begin with the method's file as it is
+        specs.refuse_changed(self.config.method, checksum, self.told["sha256"])
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":
             on = counted(began, "process")

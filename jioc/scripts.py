@@ -10,12 +10,13 @@ from types import ModuleType
 from .errors import Refused
 
 _importing = threading.RLock()
+SCRIPT = "jioc_script_"  # how the name of such a module begins
 
 
 def imported(path: Path) -> ModuleType:
     """The file as a module, under a name that holds its place and tells one state of it from the next."""
     about = path.stat()
-    name = f"jioc_script_{path.resolve()}:{about.st_mtime_ns}:{about.st_size}"
+    name = f"{SCRIPT}{path.resolve()}:{about.st_mtime_ns}:{about.st_size}"
     with _importing:
         if name not in sys.modules:
             source = spec_from_file_location(name, path)
@@ -30,8 +31,3 @@ def imported(path: Path) -> ModuleType:
                 del sys.modules[name]
                 raise Refused(f"{str(path)!r} cannot be imported: {type(error).__name__}: {error}") from error
         return sys.modules[name]
-
-
-def of_one_file(a: str, b: str) -> bool:
-    """Whether two modules are states of the same file."""
-    return a != b and a.rsplit(":", 2)[0] == b.rsplit(":", 2)[0]

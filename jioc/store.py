@@ -13,6 +13,7 @@ import yaml
 
 from . import config as settings
 from .config import Config
+from .data.catalogue import DATASETS
 from .errors import Refused
 from .files import write
 from .resolve import resolve
@@ -85,8 +86,9 @@ def must_be_the_same(folder: Path, kept: dict[str, Any], config: Config) -> None
     """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default.
     Images and a method's file may have moved: checksums tell whether they are others, once they have been read."""
     for name in ("data", "method"):
-        if Path(str(kept.get(name))).name == Path(getattr(config, name)).name:
-            kept = kept | {name: getattr(config, name)}
+        was, now = str(kept.get(name)), getattr(config, name)
+        if Path(was).name == Path(now).name and not {was, now} & DATASETS.keys():
+            kept = kept | {name: now}
     before = settings.make(**kept)
     differs = _differences(before, config)
     if differs:

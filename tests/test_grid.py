@@ -31,6 +31,7 @@ from jioc.methods.specs import find
 from jioc.pack import pack
 from jioc.resolve import resolve
 from jioc.runner import Callback, run
+from jioc.store import must_be_the_same
 
 BASE: dict[str, Any] = {
     "method": "icarl", "task_sizes": [4, 3, 3], "memory": 60, "later": {"epochs": 3}, "first": {"epochs": 4},
@@ -167,6 +168,14 @@ def test_other_images_under_the_same_name_are_not_taken_for_a_finished_run(
     assert "photos' are not those of the run in" in refused([*words, str(tmp_path / "there" / "photos")], capsys)
     monkeypatch.chdir(tmp_path / "there")
     assert "'photos' are not those of the run in" in refused([*words, "photos"], capsys)
+
+
+def test_a_folder_is_not_the_data_set_of_its_name(tmp_path: Path) -> None:
+    ours = settings.plain(resolve(settings.make(method="icarl", data="digits")))
+    for kept, wanted in (("lost/digits", "digits"), ("digits", "lost/digits")):
+        with pytest.raises(Refused, match="holds another run: data differ"):
+            must_be_the_same(tmp_path, ours | {"data": kept}, settings.make(**ours | {"data": wanted}))
+    must_be_the_same(tmp_path, ours | {"data": "lost/own"}, settings.make(**ours | {"data": "found/own"}))
 
 
 def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(

@@ -1,6 +1,7 @@
 """A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
 
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -9,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from jioc.cli import main
+from jioc.errors import Interrupted, Refused
 from jioc.methods import specs
 from jioc.report.runs import group, read
+from jioc.runner import run
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "own_method.py"
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -157,12 +160,25 @@ def test_a_method_file_that_has_moved_is_the_same_method(tmp_path: Path) -> None
     assert ours.base is host and len(ours.gains("cnn")) == 1
 
 
-def test_two_files_may_have_the_same_name_for_their_method(tmp_path: Path) -> None:
+def test_what_was_begun_within_an_epoch_does_not_go_on_with_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "early.py"
+    path.write_text(EXAMPLE.read_text().replace("feature-replay", "early"))
+    small = {"method": str(path), "task_sizes": (4, 3, 3), "memory": 40, "device": "cpu", "checkpoint_every": 0}
+    steps = itertools.count()
+    with pytest.raises(Interrupted):
+        run(**small, out=tmp_path / "run", stop=lambda: next(steps) == 3)
+    path.write_text(path.read_text() + "# another\n")
+    with pytest.raises(Refused, match="has changed since this run began"):
+        run(**small, out=tmp_path / "run", resume=True)
+
+
+def test_files_may_have_the_name_of_another_method_for_theirs(tmp_path: Path) -> None:
     for title in ("One", "Other"):
-        source = EXAMPLE.read_text().replace("feature-replay", "alike").replace("Feature replay", title)
-        (tmp_path / f"{title.lower()}.py").write_text(source)
+        source = EXAMPLE.read_text().replace("feature-replay", "icarl").replace("Feature replay", title)
+        (tmp_path / f"{title.lower()}.py").write_text(source.replace("class FeatureReplay", f"class {title}"))
     runs = {name: {"method": str(tmp_path / f"{name}.py")} for name in ("one", "other")}
     base = {"task_sizes": [4, 3, 3], "memory": 40, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu"}
     (tmp_path / "grid.yaml").write_text(json.dumps({"base": base, "runs": runs, "seeds": [1]}))
     assert main(["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]) == 0
     assert [g.name for g in group(read([tmp_path / "runs"]))] == ["One", "Other"]
+    assert specs.load("icarl").__module__ == "jioc.methods.icarl" and specs.find("icarl").title == "iCaRL"

@@ -14,7 +14,7 @@ from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from ..config import Amount, Options, Positive, Schedule, plain, refusal
 from ..errors import Refused, unknown
-from ..scripts import imported, of_one_file
+from ..scripts import SCRIPT, imported
 
 if TYPE_CHECKING:
     from .base import Method
@@ -196,7 +196,7 @@ ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
 """What other libraries call a method, where the name is near another one's here."""
 
 _CLASSES: dict[str, "type[Method]"] = {}
-_OF_MODULE: dict[str, dict[str, "type[Method]"]] = {}
+_OF_FILE: dict[str, list["type[Method]"]] = {}
 
 
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
@@ -204,15 +204,14 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     entry = SPECS[spec] if isinstance(spec, str) else spec
 
     def keep(cls: "type[Method]") -> "type[Method]":
+        cls.spec = entry
+        if cls.__module__.startswith(SCRIPT):  # it is found by its file, and takes nobody else's name
+            _OF_FILE.setdefault(cls.__module__, []).append(cls)
+            return cls
         known = _CLASSES.get(entry.name)
-        if (
-            known is not None
-            and known.__qualname__ != cls.__qualname__
-            and not of_one_file(known.__module__, cls.__module__)
-        ):
+        if known is not None and known.__qualname__ != cls.__qualname__:
             raise ValueError(f"two methods are called {entry.name!r}")
-        SPECS[entry.name], _CLASSES[entry.name], cls.spec = entry, cls, entry
-        _OF_MODULE.setdefault(cls.__module__, {})[entry.name] = cls  # two files may have the same name for theirs
+        SPECS[entry.name], _CLASSES[entry.name] = entry, cls
         return cls
 
     return keep
@@ -318,7 +317,7 @@ def _from_file(path: Path) -> "type[Method]":
     if not path.is_file():
         raise Refused(f"there is no method file {str(path)!r}")
     module = imported(path)
-    own = list(_OF_MODULE.get(module.__name__, {}).values())
+    own = _OF_FILE.get(module.__name__, [])
     if len(own) != 1:
         raise Refused(f"{str(path)!r} registers {len(own)} methods; a method file registers one")
     return own[0]

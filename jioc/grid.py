@@ -9,7 +9,6 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from . import command, launch, recipes
 from .board import Board
@@ -21,7 +20,7 @@ from .jobs import FINISHED, Job, plan, read_json, refuse_earlier, refuse_other_i
 from .methods.specs import Spec, find
 from .recipes import Values
 from .report import paper, runs, tables
-from .stopping import Stop, duration
+from .stopping import Stop, duration, until
 from .words import counted
 
 ONLY = "the runs of that whole name (* stands for anything), or, where no name is that, those whose names hold it"
@@ -49,7 +48,7 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
     if found.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
         return 0
-    refuse_other_images([job for job in todo if states[job.name] == FINISHED], _until(stop))
+    refuse_other_images([job for job in todo if states[job.name] == FINISHED], until(stop))
     over = Stop(duration(where.time_limit) if where.time_limit and where.on != "slurm" else None)
     left = [job for job in todo if states[job.name] != FINISHED]
     print(f"{recipe.name}: {counted(len(todo), 'run')} in {out}, {len(todo) - len(left)} finished before", flush=True)
@@ -57,16 +56,6 @@ def main(words: list[str], stop: Callable[[], bool]) -> int:
         if left:
             launch.find(where)(left, where, board, lambda: stop() or over())
     return close(todo, board, out)
-
-
-def _until(stop: Callable[[], bool]) -> Callable[[str, dict[str, Any]], None]:
-    """What is told of images while they are read; it ends when asked to stop."""
-
-    def tell(kind: str, what: dict[str, Any]) -> None:
-        if stop():
-            raise Interrupted("stopped before a run began")
-
-    return tell
 
 
 # --- the words ---

@@ -14,7 +14,7 @@ from .errors import Failed, Interrupted, Refused, unknown
 from .flags import Parser, add_config, idle, said
 from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
-from .stopping import signals
+from .stopping import signals, until
 from .store import locked, model_folder, unfinished
 from .words import counted
 
@@ -77,7 +77,6 @@ def taught(
 ) -> "Learner":
     """The model of a folder after the classes of another."""
     from .model import load
-    from .runner import until
 
     learner = load(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))

@@ -18,7 +18,8 @@ from .config import OF_DATA, Config
 from .data.dataset import Dataset, load
 from .errors import Interrupted
 from .resolve import resolve
-from .runner import Callback, Result, Run, pick_device, refuse_early, until
+from .runner import Callback, Result, Run, pick_device, refuse_early
+from .stopping import until
 from .store import Store
 from .streams import undisturbed
 

@@ -31,13 +31,14 @@ from .data.loader import Images, TaskData
 from .data.scenario import Scenario
 from .data.stream import Streamed
 from .engine import Engine, How
-from .errors import Failed, Interrupted, Refused
+from .errors import Failed, Refused
 from .learner import Learner, make_method
 from .methods import specs
 from .methods.base import Method
 from .nets.incremental import Net
 from .processes import ALONE, World, local_rank, together
 from .resolve import resolve
+from .stopping import until
 from .store import Store, refuse_taken
 from .streams import undisturbed
 from .types import Task
@@ -84,18 +85,6 @@ def run(
         finally:
             if store is not None:
                 store.close()
-
-
-def until(stop: Callable[[], bool] | None, callback: Callback | None) -> Callback:
-    """The callback of work before there is anything to resume."""
-
-    def tell(kind: str, what: dict[str, Any]) -> None:
-        if stop is not None and stop():
-            raise Interrupted("stopped before the first task")
-        if callback is not None and kind != "wait":
-            callback(kind, what)
-
-    return tell
 
 
 def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None:

@@ -3,10 +3,13 @@
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .errors import Interrupted, Refused
+
+Tell = Callable[[str, dict[str, Any]], None]
 
 RESUME = 75
 """Exit status that says: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
@@ -62,3 +65,15 @@ def duration(word: str) -> float:
     if seconds <= 0:
         raise Refused(f"--time-limit: {word!r} is refused: give seconds, 30m, 2h or 1:30:00")
     return seconds
+
+
+def until(stop: Callable[[], bool] | None, callback: Tell | None = None) -> Tell:
+    """The callback of work before there is anything to resume."""
+
+    def tell(kind: str, what: dict[str, Any]) -> None:
+        if stop is not None and stop():
+            raise Interrupted("stopped before the first task")
+        if callback is not None and kind != "wait":
+            callback(kind, what)
+
+    return tell

@@ -127,7 +127,7 @@ def figure4() -> Runs:
 
 
 def comparison() -> Runs:
-    """Two columns whole, in the paper's order: its ten methods, what they are compared with, JIOC on three more hosts."""
+    """Two columns whole, in the order of the paper: its ten methods, what they are compared with, JIOC on more."""
     return {name: values for column in (RES32_LARGE, RES32_TAIL) for name, values in column.runs(COMPARED)}
 
 

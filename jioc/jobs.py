@@ -105,18 +105,19 @@ def refuse_earlier(job: Job) -> None:
 
 
 def refuse_other_images(jobs: list[Job], tell: Callable[[str, dict[str, Any]], None]) -> None:
-    """Finished runs whose images may be others than those of that name here: the place is another, or is relative."""
+    """Finished runs whose images are others than those of that name now."""
     from .data.dataset import load
 
     images: dict[str, Any] = {}
     for job in jobs:
         result, place = read_json(job.folder / "result.json"), job.config.data
-        if place in DATASETS or (result["config"].get("data") == place and Path(place).is_absolute()):
+        were = (result.get("data") or {}).get("fingerprint")
+        if place in DATASETS or were is None:
             continue
         key = job.config.model_dump_json(include=set(OF_DATA))
         if key not in images:
             images[key] = load(job.config, tell).record.get("fingerprint")
-        if images[key] != (result.get("data") or {}).get("fingerprint"):
+        if images[key] != were:
             raise Refused(
                 f"the images of {place!r} are not those of the run in {str(job.folder)!r}; choose another --out"
             )

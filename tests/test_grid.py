@@ -163,11 +163,17 @@ def test_other_images_under_the_same_name_are_not_taken_for_a_finished_run(
     recipe = file(tmp_path, base=BASE | small, matrix={"coordination.coordinate": ["none"]}, seeds=[1])
     words = ["grid", recipe, "--out", str(tmp_path / "out"), "--data"]
     monkeypatch.chdir(tmp_path / "here")
-    assert main([*words, "photos"]) == main([*words, "photos/"]) == main([*words, str(tmp_path / "here/photos")]) == 0
+    absolute = str(tmp_path / "here" / "photos")
+    assert main([*words, "photos"]) == main([*words, "photos/"]) == main([*words, absolute]) == 0
     capsys.readouterr()
     assert "photos' are not those of the run in" in refused([*words, str(tmp_path / "there" / "photos")], capsys)
     monkeypatch.chdir(tmp_path / "there")
     assert "'photos' are not those of the run in" in refused([*words, "photos"], capsys)
+    words[3] = str(tmp_path / "other")
+    assert main([*words, absolute]) == 0
+    capsys.readouterr()
+    (tmp_path / "here" / "photos" / "0" / "3.png").unlink()
+    assert "photos' are not those of the run in" in refused([*words, absolute, "--seeds", "1", "2"], capsys)
 
 
 def test_a_folder_is_not_the_data_set_of_its_name(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from made_results import keep, made
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
+from jioc.data.catalogue import DATASETS
 from jioc.methods.specs import SPECS, recorded, told, understood
 from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
@@ -311,6 +312,52 @@ def test_runs_that_nothing_usual_tells_apart_are_told_apart_by_what_they_differ_
     orders = [[*range(30), *end] for end in ([30, 31], [31, 30])]
     first, second = names(*(made(order=o) for o in orders))
     assert second == f"{first} (2)"
+
+
+def of(images: str | None, data: str = "photos", **more: Any) -> dict[str, Any]:
+    """A result that tells which images it had."""
+    return made(data=data, alls=[50.0] * 5, **more) | {"data": {"fingerprint": images}}
+
+
+def test_other_images_under_one_name_are_another_row_and_no_host() -> None:
+    found = groups(of("1" * 32), of("2" * 32, seed=2), of("2" * 32, **jioc()), of("1" * 32, seed=2, **jioc()))
+    assert [(g.label, len(g.runs)) for g in found] == [
+        ("iCaRL, photos (images 11111111)", 1),
+        ("iCaRL + JIOC, photos (images 11111111)", 1),
+        ("iCaRL, photos (images 22222222)", 1),
+        ("iCaRL + JIOC, photos (images 22222222)", 1),
+    ]
+    assert not any(g.gains("cnn") for g in found)  # the seeds differ
+    told = "photos (images 11111111) from photos; photos (images 22222222) from photos"
+    assert any(note.endswith(told) for note in summarise(found, False).notes)
+
+
+def test_the_same_images_are_one_row_however_their_folder_is_written() -> None:
+    ways = ("photos", "./photos/", "/here/photos", "../photos")
+    plain, coordinated = groups(*(of("1" * 32, way, seed=i) for i, way in enumerate(ways)), of("1" * 32, **jioc()))
+    assert len(plain.runs) == 4 and coordinated.gains("cnn") == [0.0]
+    assert (plain.scene, plain.label) == ("photos, resnet18, 5 tasks, 1,000 exemplars", "iCaRL")
+    assert not any("not averaged together" in note for note in summarise([plain, coordinated], False).notes)
+    assert [len(g.runs) for g in groups(of(None, "a/photos"), of(None, "b/photos"))] == [1, 1]  # nobody knows
+
+
+def test_a_folder_of_the_name_of_a_data_set_is_not_that_data_set() -> None:
+    theirs, own = groups(made(), of("1" * 32, "mine/cifar100", seed=2))
+    assert (theirs.label, own.label) == ("iCaRL, cifar100", "iCaRL, cifar100 (images 11111111)")
+    assert own.config["data"] not in DATASETS
+
+
+def test_images_of_two_sizes_need_no_checksum() -> None:
+    assert names(of("1" * 32, image_size=16), of("2" * 32, image_size=20)) == [
+        "iCaRL, image-size 16",
+        "iCaRL, image-size 20",
+    ]
+
+
+def test_a_data_set_whose_earlier_results_tell_no_images_is_one_row_unless_it_was_two() -> None:
+    results = [of(images, "cub200", seed=i) for i, images in enumerate((None, "1" * 32, None))]
+    assert [len(g.runs) for g in groups(*results)] == [3]
+    assert [len(g.runs) for g in groups(*results, of("2" * 32, "cub200", seed=9))] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("recipe", recipes.RECIPES.values(), ids=list(recipes.RECIPES))

@@ -25,6 +25,7 @@ PLACED = (
     "data", "long_tail", "backbone", "tasks", "base", "increment", "task_sizes", "memory", "memory_per_class",
     "holdout",
 )  # fmt: skip
+READ = ("data", "image_size", "canvas", "colour", "test_share", "split_seed")  # what the images depend on
 RANK = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}
 
 
@@ -32,9 +33,9 @@ def assign(groups: list["Group"]) -> list["Group"]:
     """The groups with their names, places and labels, in the order of tables: place by place, a method's settings
     together, without coordination first, the usual one before those that depart from it."""
     by_place: dict[tuple[str, ...], list[Group]] = {}
-    tailed = any(g.config.get("long_tail") is not None for g in groups)
+    tailed, several = any(g.config.get("long_tail") is not None for g in groups), changed(groups)
     for g in groups:
-        by_place.setdefault(place(g, tailed), []).append(g)
+        by_place.setdefault(place(g, tailed, g in several), []).append(g)
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
     found: list[Group] = []
     for parts, of in by_place.items():
@@ -159,14 +160,31 @@ def _listed() -> dict[str, int]:
 # --- the place ---
 
 
-def place(g: "Group", tailed: bool) -> tuple[str, ...]:
+def source(config: Values) -> tuple[Any, ...]:
+    """Where the images come from, and what is made of them."""
+    return tuple(config.get(name) for name in READ)
+
+
+def data(g: "Group") -> str:
+    return Path(str(g.config.get("data"))).name or str(g.config.get("data"))
+
+
+def changed(groups: list["Group"]) -> list["Group"]:
+    """Those that tell which images they had, where others of that name had others."""
+    of: dict[Any, set[tuple[Any, str]]] = {}
+    for g in groups:
+        of.setdefault((data(g), *source(g.config)[1:]), set()).add((g.config.get("data"), g.images))
+    return [g for g in groups if g.images and len(of[data(g), *source(g.config)[1:]]) > 1]
+
+
+def place(g: "Group", tailed: bool, several: bool) -> tuple[str, ...]:
     """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''.
-    `tailed`: it stands beside a long tail."""
+    `tailed`: it stands beside a long tail; `several`: and beside other images of that name."""
     c = g.config
     whole = "balanced" if c.get("data") in datasets.DATASETS else "no long tail"
     each = c.get("memory_per_class")
     return (
-        Path(str(c.get("data"))).name,
+        data(g) + f" (images {g.images[:8]})" * several,
         whole * tailed if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
         str(c.get("backbone")),
         _tasks(g),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from made_results import keep, made
+from trees import class_folders
 
 from jioc import config as settings
 from jioc import recipes
@@ -279,6 +280,25 @@ def test_the_usual_number_of_tasks_is_the_same_setting_whether_said_or_not() -> 
     silent["config"]["tasks"] = None
     plain, coordinated = groups(made(alls=[50.0] * 5), silent, made(seed=2, alls=[53.0] * 5, **jioc()))
     assert len(plain.runs) == 2 and coordinated.gains("cnn") == [3.0]
+
+
+def test_an_unfinished_run_stands_with_the_finished_seeds_where_nobody_said_how_many_tasks() -> None:
+    for data, classes, tasks in (("cub200", 200, 10), ("photos", 6, 3)):
+        begun, done = (
+            made(classes=classes, tasks=tasks, data=data, seed=seed, done=end) for seed, end in ((1, 1), (2, None))
+        )
+        for result in (begun, done):
+            result["config"]["tasks"] = None
+        assert [(len(g.runs), len(g.complete)) for g in groups(begun, done)] == [(2, 1)]
+
+
+def test_a_recipe_on_a_folder_finds_its_runs_where_nobody_said_how_many_tasks(tmp_path: Path) -> None:
+    folder = class_folders(tmp_path / "photos", dict.fromkeys("abcdef", 2))
+    recipe = recipes.Recipe("own", "", lambda: {"plain": {"method": "icarl", "data": str(folder)}}, seeds=(1, 2))
+    wanted = planned(recipe, [])
+    ran = made(classes=6, tasks=3) | {"config": wanted[0].config | {"tasks": None}, "data": {"fingerprint": "1" * 32}}
+    (row,) = group(planned(recipe, [Run(tmp_path, ran)]))
+    assert (row.scene.split(", ")[0], [run.planned for run in row.runs]) == ("photos", [False, True])
 
 
 def test_class_orders_are_averaged_over_where_that_is_asked_for(

@@ -213,7 +213,7 @@ def _sizes(g: "Group") -> list[int]:
     if c.get("increment"):
         base = c.get("base") or c["increment"]
         return [base, *(min(c["increment"], classes - seen) for seen in range(base, classes, c["increment"]))]
-    return [1] * (c.get("tasks") or (entry.tasks if entry else datasets.usual_tasks(classes)))
+    return [1] * c["tasks"]
 
 
 # --- settings by their dotted names ---

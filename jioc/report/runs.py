@@ -11,7 +11,7 @@ from typing import Any
 from .. import config as settings
 from .. import store
 from ..config import Config
-from ..data.catalogue import DATASETS
+from ..data import catalogue as datasets
 from ..errors import Refused
 from ..jobs import scaled
 from ..methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
@@ -22,6 +22,7 @@ from .checks import check
 
 SEEDS = ("seed", "init_seed", "data_seed")
 ORDER = ("order_seed", "order")
+SPLIT = ("tasks", "base", "increment", "task_sizes")  # how many tasks there are
 TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
 
 
@@ -151,6 +152,8 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
         )
         for seed in recipe.seeds:
             config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
+            if not any(config[name] for name in SPLIT):
+                config["tasks"] = datasets.find(config["data"], config["image_size"]).tasks
             bare = {"config": config, "method": said, "classes": [], "tasks": []}
             run = Run(Path(label), bare, any(r.over_orders for r in found))
             wanted.setdefault(_key(setting(run)), []).append(run)
@@ -170,8 +173,10 @@ def setting(run: Run) -> dict[str, Any]:
     for key, value in run.config.items():
         both = isinstance(value, dict) and isinstance(usual.get(key), dict)
         found[key] = usual[key] | value if both else value
-    if run.complete and not any(found[name] for name in ("tasks", "base", "increment", "task_sizes")):
-        found["tasks"] = len(run.result["tasks"])
+    if not any(found[name] for name in SPLIT):
+        entry, classes = datasets.DATASETS.get(str(found["data"])), len(run.result["classes"])
+        later = entry.tasks if entry else datasets.usual_tasks(classes)
+        found["tasks"] = len(run.result["tasks"]) if run.complete else later
     if run.images or run.planned:
         found["data"] = _called(str(found["data"]))
     if run.over_orders:
@@ -193,7 +198,7 @@ def group(runs: Iterable[Run]) -> list[Group]:
         known.setdefault(labels.source(here), set()).update([run.images] * bool(run.images))
     by_setting: dict[tuple[str, str], list[Run]] = {}
     for run, here in every:
-        of = known[labels.source(here)] if run.planned or here["data"] in DATASETS else set()
+        of = known[labels.source(here)] if run.planned or here["data"] in datasets.DATASETS else set()
         images = run.images or (next(iter(of)) if len(of) == 1 else "")
         by_setting.setdefault((_key(here), images), []).append(run)
     groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds))), key[1]) for key, of in by_setting.items()]
@@ -227,7 +232,7 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
 def _called(data: str) -> str:
     """The last name of a place, which may be written in many ways; that of a data set is not for a folder."""
     name = Path(data).name or data
-    return data if data in DATASETS else f"./{name}" if name in DATASETS else name
+    return data if data in datasets.DATASETS else f"./{name}" if name in datasets.DATASETS else name
 
 
 def _key(values: dict[str, Any]) -> str:

@@ -153,6 +153,16 @@ def test_what_does_not_follow_is_told_though_it_is_usual_elsewhere() -> None:
         assert {g.places[-1] for g in group(planned(recipes.find(recipe), []))} == {"epochs 1, first-epochs 200"}
 
 
+def test_the_same_epochs_with_first_tasks_of_different_length_are_told() -> None:
+    few = [resolved(method=method, later={"epochs": 3}) for method in ("replay", "icarl", "wa")]
+    assert [result["config"]["first"]["epochs"] for result in few] == [9, 4, 4]
+    found = groups(*few)
+    assert [g.name for g in found] == ["Replay, first-epochs 9", "iCaRL", "WA"]
+    assert found[0].scene.endswith("epochs 3, first-epochs 4")
+    assert [g.scene.endswith("epochs 3") for g in groups(*few[1:])] == [True, True]
+    assert names(*(resolved(method=method) for method in ("replay", "icarl", "wa"))) == ["Replay", "iCaRL", "WA"]
+
+
 def test_a_method_whose_memory_is_its_own_says_so() -> None:
     assert names(made(), made("finetune"), made("finetune", "ic"), made("joint")) == [
         "iCaRL",

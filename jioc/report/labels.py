@@ -40,6 +40,7 @@ def assign(groups: list["Group"]) -> list["Group"]:
     found: list[Group] = []
     for parts, of in by_place.items():
         departing = [departures(g.config, g.spec) for g in of]
+        _tell_first(of, departing)
         shared = _shared(departing)
         told = [{p: v for p, v in d.items() if p not in shared or shared[p] != v} for d in departing]
         _name(of, told)
@@ -99,6 +100,19 @@ def _name(groups: list["Group"], told: list[Values]) -> None:
     for g, name in zip(groups, names, strict=True):
         count[name] += 1
         g.name = name if count[name] == 1 else f"{name} ({count[name]})"
+
+
+def _tell_first(groups: list["Group"], departing: list[Values]) -> None:
+    """Adds the length of the first task where it is another in another method of the same `epochs 17`: from them it
+    follows as long as it usually is beside the method's later tasks."""
+    trained: dict[Any, set[tuple[str, Any]]] = {}
+    for g, d in zip(groups, departing, strict=True):
+        trained.setdefault(d.get("later.epochs"), set()).add((g.config["method"], at(g.config, "first.epochs")))
+    for g, d in zip(groups, departing, strict=True):
+        method, first = g.config["method"], at(g.config, "first.epochs")
+        others = [n for m, n in trained[d.get("later.epochs")] if m != method and n != first]
+        if "later.epochs" in d and first and any(others):
+            d["first.epochs"] = first
 
 
 def _shared(departing: list[Values]) -> Values:

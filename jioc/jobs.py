@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -131,11 +132,13 @@ def read_json(path: Path) -> Any:
 
 
 def note(out: Path, run: str, event: str, **more: Any) -> None:
-    """A line in grid.jsonl, which tells what happened to each run of a grid, and when."""
-    out.mkdir(parents=True, exist_ok=True)
+    """A line in grid.jsonl, which tells what happened to each run of a grid, and when. A disk that takes none ends no
+    grid: what it does to a run, that run says."""
     line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
-    handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
-    finally:
-        os.close(handle)
+    with suppress(OSError):
+        out.mkdir(parents=True, exist_ok=True)
+        handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
+        finally:
+            os.close(handle)

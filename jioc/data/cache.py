@@ -17,18 +17,18 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import Queue
-from threading import Thread
 from typing import IO, Any
 
 import numpy as np
 
 from ..errors import Failed, Refused
 from ..files import flush_folder, write
+from ..workers import cores, end, without_sigpipe
 from . import decode
 from .listing import Listing
 
@@ -274,10 +274,6 @@ def statistics(pixels: np.ndarray, most: int = 10_000) -> tuple[list[float], lis
     return [round(float(m), 4) for m in mean], [max(round(float(s), 4), 0.01) for s in std]
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 Answers = Generator[dict[str, Any], None, None]
 
 
@@ -340,10 +336,10 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
         except (OSError, ValueError):
             answers.put({"died": given[0] if given else chunks[0]})
 
-    threads = [Thread(target=tend, args=(worker,), daemon=True) for worker in workers]
+    threads = ThreadPoolExecutor(len(workers), initializer=without_sigpipe)
     try:
-        for thread in threads:
-            thread.start()
+        for worker in workers:
+            threads.submit(tend, worker)
         for _ in chunks:
             answer = answers.get()
             if "failed" in answer:
@@ -356,10 +352,4 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
                 )
             yield answer
     finally:
-        for worker in workers:
-            worker.kill()
-        for thread in threads:
-            thread.join()
-        for worker in workers:
-            with suppress(OSError):
-                worker.communicate()
+        end(workers, threads)

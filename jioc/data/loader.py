@@ -92,6 +92,11 @@ def _augmented(
     return augment.apply(pixels[index], *draws) * scale - shift
 
 
+def wrapped(pixels: np.ndarray) -> Tensor:
+    """The same memory, or a copy where torch cannot have it: strided, or not to be written."""
+    return torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+
+
 _placed: list[tuple[weakref.ref[np.ndarray], torch.device, weakref.ref[Tensor]]] = []
 _placing = threading.Lock()
 
@@ -104,7 +109,7 @@ def placed(pixels: np.ndarray, device: torch.device) -> Tensor:
             found = tensor()
             if array() is pixels and where == device and found is not None:
                 return found
-        there = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+        there = wrapped(pixels).to(device)
         _placed.append((weakref.ref(pixels), device, weakref.ref(there)))
         return there
 

@@ -260,7 +260,7 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "as its first word" in refused(["grid", *out], capsys)
     for content, told in [
         ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
-        (BOTH | {"seeds": []}, "nothing to run"),
+        (BOTH | {"seeds": []}, "nothing to run"), ({"matrix": {"memory": []}}, "memory has no values in the matrix"),
         ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
         ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
     ]:  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from . import config as settings
+from .callback import Callback
 from .config import OF_DATA, Config
 from .data.catalogue import DATASETS
 from .errors import Refused
@@ -104,7 +105,7 @@ def refuse_earlier(job: Job) -> None:
         refuse_changed(word, told.sha256, sha256(word), f"the run in {str(job.folder)!r}")
 
 
-def refuse_other_images(jobs: list[Job], tell: Callable[[str, dict[str, Any]], None]) -> None:
+def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
     """Finished runs whose images may be others than those of that name here: the place is another, or is relative."""
     from .data.dataset import load
 

@@ -22,6 +22,7 @@ from trees import class_folders
 
 from jioc import config as settings
 from jioc import grid, launch, recipes
+from jioc.callback import Callback
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
 from jioc.jobs import Job, plan, scaled, select
@@ -30,7 +31,7 @@ from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
 from jioc.pack import pack
 from jioc.resolve import resolve
-from jioc.runner import Callback, run
+from jioc.runner import run
 from jioc.store import must_be_the_same
 
 BASE: dict[str, Any] = {

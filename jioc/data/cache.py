@@ -26,15 +26,12 @@ from typing import IO, Any
 
 import numpy as np
 
+from ..callback import Callback
 from ..errors import Failed, Refused
 from ..files import flush_folder, write
 from ..workers import cores, end, without_sigpipe
 from . import decode
 from .listing import Listing
-
-Tell = Callable[[str, dict[str, Any]], None]
-"""Told of ("decode", {"done", "total"}), ("note", {"text"}), and ("wait", {}) over and over while another process
-decodes. It may raise to end the work."""
 
 CHUNK = 250  # files that a worker is given at a time
 CHECKED_AT_START = 4 << 30  # bytes up to which the checksum is looked at whenever the set is opened
@@ -83,7 +80,7 @@ def kept(
     settings: dict[str, Any],
     assemble: Assemble,
     folder: Path,
-    tell: Tell,
+    tell: Callback,
     thorough: bool = False,
 ) -> Kept:
     """The decoded set, built if it is not there. `settings`: all else that `assemble` depends on."""
@@ -132,7 +129,7 @@ def _lines(listing: Listing) -> str:
 
 
 @contextmanager
-def _lock(path: Path, tell: Tell) -> Iterator[None]:
+def _lock(path: Path, tell: Callback) -> Iterator[None]:
     """Held by the one process that builds. The file is left: to remove it would let two hold different ones."""
     with open(path, "ab") as lock:
         told = False
@@ -156,7 +153,7 @@ def _got(lock: IO[bytes]) -> bool:
 # --- opening ---
 
 
-def _open(target: Path, thorough: bool, tell: Tell) -> Kept | None:
+def _open(target: Path, thorough: bool, tell: Callback) -> Kept | None:
     """The kept set, or None where there is none that is whole."""
     try:
         about = json.loads((target / "about.json").read_bytes())
@@ -198,7 +195,7 @@ def _build(
     canvas: int,
     colour: str,
     assemble: Assemble,
-    tell: Tell,
+    tell: Callback,
 ) -> None:
     into.mkdir()
     files = list(listing)
@@ -278,7 +275,7 @@ Answers = Generator[dict[str, Any], None, None]
 
 
 def decode_all(
-    paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool, scratch: Path, tell: Tell
+    paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool, scratch: Path, tell: Callback
 ) -> tuple[dict[int, str], bool]:
     """Every file into its row: what is wrong with the rows that stay empty, and whether any file had colour."""
     why: dict[int, str] = {}

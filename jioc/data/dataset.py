@@ -60,7 +60,7 @@ def load(
         if len(dataset.classes) == 1 and not more:
             tell("note", {"text": _one_class(dataset.classes[0], entry)})
     else:
-        dataset = replace(module.load(entry, where), tasks=entry.tasks)
+        dataset = replace(module.load(entry, where, config), tasks=entry.tasks)
     if not len(dataset.train_y):
         raise Refused(f"{config.data} holds no usable training image")
     if config.flip is not None:

@@ -18,7 +18,7 @@ class Scenario:
     sizes: tuple[int, ...]  # classes of each task
     train: list[np.ndarray]  # for each class in that order, indices of its training images
     test: list[np.ndarray]  # for each class, indices of the images it is judged by
-    held_out: bool  # judged by training images; the test set is not read
+    held_out: bool  # judged by training images; the test set is not used
 
     @property
     def counts(self) -> list[int]:

@@ -22,6 +22,7 @@ from torch import Tensor
 
 from . import __version__, command, diagnostics, metrics, model
 from . import config as settings
+from .beside import undisturbed
 from .callback import Callback
 from .checkpoint import Journal, State
 from .config import Config
@@ -41,7 +42,6 @@ from .processes import ALONE, World, local_rank, together
 from .resolve import resolve
 from .stopping import until
 from .store import Store, refuse_taken
-from .streams import undisturbed
 from .types import Task
 from .words import counted
 

@@ -132,8 +132,8 @@ def test_normalisation() -> None:
 
 
 def test_an_epoch_visits_every_image_once_and_keeps_the_last_batch() -> None:
-    stream, g = Mixed(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
-    first, second = stream.epoch(g), stream.epoch(g)
+    visits, g = Mixed(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
+    first, second = visits.epoch(g), visits.epoch(g)
     assert [len(b) for b in first] == [25, 25, 25, 25, 3]
     assert torch.cat(first).sort().values.equal(torch.arange(100, 203))
     assert not torch.cat(first).equal(torch.cat(second))

@@ -7,7 +7,7 @@ from typing import Any
 
 from triton import AsyncCompileMode
 
-from ..streams import undisturbed
+from ..beside import undisturbed
 from ..workers import cores
 
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]

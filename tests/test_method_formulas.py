@@ -147,15 +147,15 @@ def test_ssil_batches_keep_the_ratio_and_go_round_the_exemplars_evenly() -> None
     memory = Memory(30)
     memory.classes = [torch.arange(1000, 1009)]
     data = TaskData([torch.arange(0, 70), torch.arange(100, 130)], 32, lambda: None, torch.Generator())
-    stream = data.beside_memory(memory, 0.25)
+    visits = data.beside_memory(memory, 0.25)
     for seed in range(3):
-        batches = stream.epoch(torch.Generator().manual_seed(seed))
+        batches = visits.epoch(torch.Generator().manual_seed(seed))
         news, olds = [b[b < 1000] for b in batches], [b[b >= 1000] for b in batches]
         assert [len(b) for b in news] == [32, 32, 32, 4] and [len(b) for b in olds] == [8, 8, 8, 1]
         assert sorted(torch.cat(news).tolist()) == sorted(data.new.tolist())
         times = torch.bincount(torch.cat(olds) - 1000, minlength=9)
         assert times.max() - times.min() <= 1
-        assert sum(map(len, batches)) == stream.images
+        assert sum(map(len, batches)) == visits.images
     assert data.beside_memory(Memory(0), 0.25).images == 100
 
 

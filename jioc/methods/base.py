@@ -17,7 +17,7 @@ from ..types import Batch, Output, Task, Terms, Weights
 from .specs import Spec
 
 Fit = Callable[..., None]
-"""`engine.Engine.fit`: train `net` (the method's) on a stream with a loss (the method's), JIOC applied."""
+"""`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's), JIOC applied."""
 
 
 class Method:

@@ -17,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..data.loader import Stream, TaskData
+from ..data.loader import TaskData, Visits
 from ..losses import cross_entropy, distill
 from ..memory import Memory
 from ..nets.heads import CorrectedHead
@@ -59,7 +59,7 @@ class BiC(Method):
         self.remember(task, data)
         self.keep_teacher()
 
-    def _fit_bias(self, task: Task, held: Stream, fit: Fit) -> None:
+    def _fit_bias(self, task: Task, held: Visits, fit: Fit) -> None:
         assert isinstance(self.net.head, CorrectedHead)
         rest, pair = [p for p in self.net.parameters() if p.requires_grad], self.net.head.pairs[-1]
         for p in rest:

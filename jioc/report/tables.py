@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..console import printable
-from ..errors import unknown
 from ..words import counted
 from . import labels, paper
 from .runs import Group, mean_std, shown_readouts
@@ -282,10 +281,7 @@ def spread(values: list[float], sign: str = "") -> str:
 
 def render(sheet: Sheet, form: str) -> str:
     """Markdown, LaTeX or csv; text goes to the terminal through `console.table`."""
-    forms = {"markdown": _markdown, "latex": _latex, "csv": _csv}
-    if form not in forms:
-        raise unknown("value of --format", form, FORMATS)
-    return forms[form](sheet)
+    return {"markdown": _markdown, "latex": _latex, "csv": _csv}[form](sheet)
 
 
 def _csv(sheet: Sheet) -> str:

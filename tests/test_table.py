@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import keep, made
+from made_results import keep, made, read_out
 
 from jioc import config as settings
 from jioc import recipes
@@ -230,15 +230,10 @@ def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
 def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, new = [made("wa", seed=s) for s in (1, 2)], [made("wa", seed=s) for s in (3, 4)]
-    for result, value in zip(new, (50.0, 54.0), strict=True):
-        for row in result["tasks"]:
-            row["readouts"] = {"unaligned": row["cnn"] | {"all": value}}
-        for kind in ("average", "last", "forgetting"):
-            result[kind]["unaligned"] = value
+    old = [made("wa", seed=s) for s in (1, 2)]
+    new = [read_out(made("wa", seed=s), "unaligned", value) for s, value in ((3, 50.0), (4, 54.0))]
     assert "UNALIGNED" not in str(summarise(group(read([keep(tmp_path / "old", *old, made())])), True).heads)
-    every = [*old, *new, made()]
-    sheet = summarise(group(read([keep(tmp_path / "mixed", *every)])), beside_paper=False)
+    sheet = summarise(group(read([keep(tmp_path / "mixed", *old, *new, made())])), beside_paper=False)
     at = sheet.heads.index("UNALIGNED average")
     assert [row[at] for row in sheet.rows] == ["52.00 ± 2.83 (2)", "–"] and sheet.rows[0][1] == "4"
     assert "(" not in sheet.rows[0][sheet.heads.index("CNN average")]

@@ -433,6 +433,8 @@ def how(config: Config, device: torch.device, resident: bool, world: World = ALO
     cuda, alone = device.type == "cuda", world.size == 1
     if not alone:
         _refuse_shared(config)
+    if config.accumulate > 1:
+        _refuse_whole_batch(config, "--accumulate works through a part at a time")
     if config.engine == "graph" and not (cuda and resident and alone):
         raise Refused("--engine graph needs a CUDA device that holds all images" + " and one process" * (not alone))
     graph = cuda and resident and alone and config.engine != "eager"
@@ -441,15 +443,22 @@ def how(config: Config, device: torch.device, resident: bool, world: World = ALO
 
 
 def _refuse_shared(config: Config) -> None:
-    """What looks at a whole batch, of which each of several processes sees a share."""
-    c = config.coordination
-    if c.delta_scale != "plain" or c.quiet_scale != "task":
-        name = "--delta-scale " + c.delta_scale if c.delta_scale != "plain" else "--quiet-scale " + c.quiet_scale
-        raise Refused(f"{name} looks at a whole batch, of which each of several processes sees a share")
+    """What several processes cannot do."""
+    _refuse_whole_batch(config, "each of several processes sees a share")
     if config.compile and config.bn == "synchronised":
         raise Refused("--bn synchronised cannot be compiled")
     if ":" in config.device:
         raise Refused(f"--device {config.device} names one device for several processes; --device cuda gives each one")
+
+
+def _refuse_whole_batch(config: Config, why: str) -> None:
+    """Readings of JIOC that would mean something else on a part of a batch."""
+    c = config.coordination
+    idle = settings.without_effect(c.coordinate, c.host_kd)
+    for name, word, of_an_image in (("delta_scale", c.delta_scale, "plain"), ("quiet_scale", c.quiet_scale, "task")):
+        if word != of_an_image and name not in idle:
+            flag = f"--{name.replace('_', '-')} {word}"
+            raise Refused(f"{flag} looks at a whole batch, of which {why}")
 
 
 def set_up_torch(how: How, deterministic: bool) -> None:

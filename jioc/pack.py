@@ -17,8 +17,9 @@ import torch
 from .config import OF_DATA, Config
 from .data.dataset import Dataset, load
 from .errors import Interrupted
+from .machine import pick_device
 from .resolve import resolve
-from .runner import Callback, Result, Run, pick_device, refuse_early
+from .runner import Callback, Result, Run, refuse_early
 from .stopping import until
 from .store import Store
 from .streams import undisturbed

@@ -9,9 +9,10 @@ import torch
 
 from jioc import config as settings
 from jioc.errors import Refused
+from jioc.machine import how
 from jioc.methods.ssil import SSIL
 from jioc.resolve import resolve
-from jioc.runner import how, run
+from jioc.runner import run
 from jioc.types import Batch
 
 SHORT: dict[str, Any] = {"first": {"epochs": 1}, "later": {"epochs": 1}}

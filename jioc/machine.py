@@ -99,7 +99,10 @@ def environment(device: torch.device, how: How) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit of the source this runs from, with + where it was changed. JIOC_COMMIT names it for a bare copy."""
+    """The commit of the source this runs from, with + where it was changed. JIOC_COMMIT names it for a bare copy.
+
+    None where git does not know this file: installed within somebody's project, the commit would be the project's.
+    """
     if os.environ.get("JIOC_COMMIT"):
         return os.environ["JIOC_COMMIT"]
     here = Path(__file__).parent
@@ -110,6 +113,7 @@ def commit() -> str | None:
         ).stdout.strip()
 
     try:
+        git("ls-files", "--error-unmatch", Path(__file__).name)
         return git("rev-parse", "--short=12", "HEAD") + (
             "+" if git("status", "--porcelain", "--untracked-files=no", ".") else ""
         )

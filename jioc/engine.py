@@ -41,10 +41,10 @@ def lr_at(schedule: Schedule, epoch: int) -> float:
 class How:
     """How a step is carried out; none of it changes what is computed, but for rounding."""
 
-    precision: str = "fp32"  # or bf16, tf32
-    graph: bool = False  # the whole step in a CUDA graph
-    compile: bool = False  # backbones compiled
-    parts: int = 1  # a batch in several parts, to save memory; BN then sees a part at a time
+    precision: str  # fp32, tf32 or bf16
+    graph: bool  # the whole step in a CUDA graph
+    compile: bool  # backbones compiled
+    parts: int  # a batch in several parts, to save memory; BN then sees a part at a time
 
 
 class Engine:

@@ -35,7 +35,7 @@ from .types import Task
 if TYPE_CHECKING:
     from .runner import Callback, Run
 
-AT_ONCE = 1000  # images that are answered
+AT_ONCE = 1000  # images that are judged or answered
 
 
 @dataclass(frozen=True)

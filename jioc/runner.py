@@ -29,7 +29,7 @@ from .data.scenario import Scenario
 from .data.stream import Streamed
 from .engine import Engine
 from .errors import Failed, Refused
-from .learner import Learner, make_method
+from .learner import AT_ONCE, Learner, make_method
 from .machine import commit, environment, how, judging, pick_device, set_up_torch
 from .methods import specs
 from .methods.base import Method
@@ -215,7 +215,7 @@ class Run:
     def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         """Unit-norm features (n, d) of training images under the test transform. In fp32, or in a step's arithmetic."""
         net.eval()
-        parts = index.to(self.device).split(EVALUATED_AT_ONCE)
+        parts = index.to(self.device).split(AT_ONCE)
         with judging(), self.engine.arithmetic() if as_trained else nullcontext():
             found = self.world.each(lambda part: net(self.train.plain(part)).features.float(), parts)
         return F.normalize(torch.cat(found), dim=1)
@@ -227,7 +227,7 @@ class Run:
             return None
         self.method.net.eval()
         index = torch.from_numpy(np.concatenate(self.scenario.test[task.new])).to(self.device)
-        parts = index.split(EVALUATED_AT_ONCE)
+        parts = index.split(AT_ONCE)
         with judging():
             return torch.cat(self.world.each(lambda part: self.method.readouts(self.test.plain(part))["cnn"], parts))
 
@@ -246,7 +246,7 @@ class Run:
 
         index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
         with judging():
-            every = self.world.each(scored, index.split(EVALUATED_AT_ONCE))
+            every = self.world.each(scored, index.split(AT_ONCE))
         found = {name: torch.cat([part[name] for part in every]) for name in every[0]}
         logits, y = found.pop("logits"), self.test.labels[index]
         judged = {name: metrics.judge(ranked, y, task.sizes) for name, ranked in found.items()}
@@ -368,9 +368,6 @@ class Run:
         kept = self.config.keep_exemplars and self.spec.memory != "all"
         model.save(self.store.folder, Learner.of(self, exemplars=kept))
         self.store.result(result)  # last: where it is whole, so is the model
-
-
-EVALUATED_AT_ONCE = 1000  # images
 
 
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:

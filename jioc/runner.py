@@ -8,7 +8,7 @@ result["average"]["cnn"]
 import hashlib
 import time
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,17 +71,40 @@ def run(
     config = resolve(config)
     with together(config.bn) as world:
         world.must_agree("settings", settings.digest(config))
-        callback = callback if world.first else None
-        if out is not None and world.first:
-            refuse_taken(Path(out), config, resume)  # before images are decoded
-        dataset = load(config, until(stop, callback))
-        refuse_early(config, dataset, world)
-        store = None if out is None or not world.first else Store(Path(out), config, resume)
-        try:
+        return carry_out(
+            config,
+            load,
+            out=out if world.first else None,
+            resume=resume,
+            callback=callback if world.first else None,
+            stop=stop,
+            world=world,
+        )
+
+
+def carry_out(
+    config: Config,
+    load: Callable[[Config, Callback], Dataset],
+    *,
+    out: Path | None,
+    resume: bool,
+    callback: Callback | None,
+    stop: Callable[[], bool] | None,
+    world: World = ALONE,
+    on: Callable[[torch.device], AbstractContextManager[Any]] = nullcontext,
+) -> Result:
+    """A run of a resolved configuration, with the images that `load` gives, within what `on` gives for its device."""
+    if out is not None:
+        refuse_taken(Path(out), config, resume)  # before images are decoded
+    dataset = load(config, until(stop, callback))
+    refuse_early(config, dataset, world)
+    store = None if out is None else Store(Path(out), config, resume)
+    try:
+        with on(pick_device(config.device)):
             return Run(config, dataset, store, callback, stop, world=world).go()
-        finally:
-            if store is not None:
-                store.close()
+    finally:
+        if store is not None:
+            store.close()
 
 
 def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None:

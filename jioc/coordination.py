@@ -25,7 +25,7 @@ class JIOC(Coordination):
     """The options with the formula: `JIOC()` switches both parts on, `JIOC(coordinate="oc", gamma1=0.5)` chooses."""
 
     coordinate: Literal["none", "ic", "oc", "jioc"] = "jioc"
-    host_kd: Literal["replace", "keep", "add", "drop"] | None = "replace"
+    host_kd: Literal["replace", "keep", "add", "drop"] = "replace"
 
     @property
     def inputs(self) -> bool:

@@ -37,6 +37,7 @@ from .data.crops import ResizedCrop
 from .errors import Refused
 from .files import flush_folder, write
 from .learner import Learner, Look, make_method
+from .machine import pick_device
 from .methods.base import Method
 from .methods.specs import of_model
 from .nets.incremental import build
@@ -278,8 +279,6 @@ def next_name(path: Path) -> Path:
 
 def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None) -> Learner:
     """The model in a folder. `to_learn`: with its exemplars; `method`: the file of a method of one's own."""
-    from .runner import pick_device
-
     where = pick_device(settings.make(method="finetune", device=device).device)
     folder = model_folder(Path(place))
     for last in (False, False, True):

@@ -117,7 +117,7 @@ def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:
 
 def _commit() -> dict[str, str]:
     """The driver's commit: a node may have no git."""
-    from ..runner import commit
+    from ..machine import commit
 
     return {"JIOC_COMMIT": name} if (name := commit()) else {}
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .errors import Refused
+from .errors import Refused, first_line
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -258,7 +258,7 @@ def read(path: Path) -> dict[str, Any]:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise Refused(f"{str(path)!r}{line}: this is no YAML: {error.problem or error.context}") from None
     except (OSError, ValueError, yaml.YAMLError) as error:  # a date that is none is a ValueError
-        raise Refused(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
+        raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
     return values

@@ -14,6 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .errors import first_line
 from .streams import undisturbed
 
 Sums = dict[str, Tensor]
@@ -121,4 +122,4 @@ class GraphSteps:
 
 def graph_refusal(error: Exception) -> str:
     """Why a step could not be captured, in a line."""
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return first_line(error)[:200]

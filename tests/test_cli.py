@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ import yaml
 
 from jioc import config as settings
 from jioc.cli import main
-from jioc.errors import Refused, first_process
+from jioc.errors import Refused, first_line, first_process, sentence
+from jioc.launch import Where, on_ray, on_slurm
 from jioc.stopping import duration
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -269,6 +271,24 @@ def test_a_config_of_wrong_types_is_a_sentence(text: str, tmp_path: Path, capsys
     assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "--:" not in told and not (tmp_path / "run").exists()
+
+
+def test_an_error_without_words_is_told_by_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wordless(*_: Any, **__: Any) -> Any:
+        raise ValueError("\n")
+
+    assert first_line(ValueError("\none\ntwo")) == "one" and first_line(ValueError()) == "ValueError"
+    assert sentence(ValueError()) == "ValueError: no message"
+    (file := tmp_path / "config.yaml").write_text("method: icarl\n")
+    monkeypatch.setattr(yaml, "safe_load", wordless)
+    monkeypatch.setattr(on_slurm, "_submitit", lambda: SimpleNamespace(AutoExecutor=wordless))
+    for work in (
+        lambda: settings.read(file),
+        lambda: on_slurm.Queue(tmp_path, Where(on="slurm")),
+        lambda: on_ray._connect(SimpleNamespace(init=wordless), Where(on="ray")),
+    ):
+        with pytest.raises(Refused, match=": ValueError$"):
+            work()
 
 
 def test_a_second_stage_is_refused_where_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,9 @@ from .resolve import total_epochs
 from .words import counted
 
 
+WHOLE = 10**6  # characters: no line is as long
+
+
 def table(
     heads: list[str],
     rows: list[list[str]],
@@ -27,8 +30,11 @@ def table(
 ) -> None:
     """Aligned columns; the whole width of what they hold where the output is not a terminal. `words`: so many columns
     hold words, the others figures; `blocks`: the rows above which a line is left free."""
-    rich = Rich(markup=False) if sys.stdout.isatty() else Rich(markup=False, width=200)
-    sheet = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    fitted = sys.stdout.isatty()
+    rich = Rich(markup=False, width=None if fitted else WHOLE)
+    sheet = Table(box=SIMPLE_HEAD, title=title if fitted else None, title_justify="left", pad_edge=False)
+    if title and not fitted:
+        print(title)  # a table would break it at its own width
     for i, head in enumerate(heads):
         sheet.add_column(head, justify="left" if words is None or i < words else "right")
     for i, row in enumerate(rows):

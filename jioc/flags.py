@@ -28,6 +28,7 @@ GROUPS = {  # first field of each group of `jioc run --help`
     "device": "the machine",
 }
 PREFIX = {"later": "", "first": "first_", "second": "second_"}
+EXCLUSIVE = (("memory", "memory_per_class"), ("order", "order_seed"))
 
 
 class Parser(argparse.ArgumentParser):
@@ -98,6 +99,9 @@ def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:
     """The values that were given, in the shape of the configuration."""
     known = names(spec)  # a command has flags of its own besides
     values = nested({key: value for key, value in vars(found).items() if value is not None and key in known}, spec)
+    for a, b in EXCLUSIVE:
+        if a in values and b in values:
+            raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     if "order" in values:
         values["order"] = _lines(Path(values["order"]))
     return values

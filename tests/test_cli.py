@@ -63,6 +63,7 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
         (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
         (["run", "icarl", "--memory", "40", "--memory-per-class", "3"], "exclude each other"),
+        (["grid", "table6", "--memory", "2000", "--memory-per-class", "3"], "--memory and --memory-per-class exclude"),
         (["run", "icarl", "--gamma1", "2", "--oc-heads", "joint"], "--gamma1, --oc-heads: without effect, because"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),

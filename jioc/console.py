@@ -17,7 +17,6 @@ from .methods.specs import find
 from .resolve import total_epochs
 from .words import counted
 
-
 WHOLE = 10**6  # characters: no line is as long
 
 

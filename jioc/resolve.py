@@ -139,10 +139,13 @@ def _scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
 
 
 def _schedule(given: Schedule, usual: Schedule) -> Schedule:
-    """What was given, the rest as usual with milestones moved in proportion."""
+    """What was given, the rest as usual with milestones moved in proportion; along a cosine there are none. To say that
+    there are none says something only where there are usual ones."""
     usual = _with_length(usual, given.epochs or usual.epochs)
     said = {name: value for name in Schedule.model_fields if (value := getattr(given, name)) is not None}
-    return usual.model_copy(update=said)
+    found = usual.model_copy(update=said)
+    silent = found.decay == "cosine" or not (found.milestones or usual.milestones)
+    return found.model_copy(update={"milestones": None}) if silent else found
 
 
 def _with_length(usual: Schedule, epochs: int | None) -> Schedule:

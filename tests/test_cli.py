@@ -65,6 +65,10 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--memory", "40", "--memory-per-class", "3"], "exclude each other"),
         (["grid", "table6", "--memory", "2000", "--memory-per-class", "3"], "--memory and --memory-per-class exclude"),
         (["run", "icarl", "--gamma1", "2", "--oc-heads", "joint"], "--gamma1, --oc-heads: without effect, because"),
+        (["run", "podnet", "--milestones", "10,20"], "--milestones: without effect, because the rate falls along a"),
+        (["run", "podnet", "--second-milestones", "3"], "--second-milestones: without effect, because"),
+        (["run", "podnet", "--decay", "steps"], "--decay steps: the rate would never fall, because"),
+        (["run", "icarl", "--milestones", "80,170"], "--milestones 170: without effect, because there are 170 epochs;"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),
@@ -98,6 +102,39 @@ def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
     told = capsys.readouterr().err
     why = " ".join(word for word in given[:4] if word in ("--coordinate", given[1], "--host-kd", "keep"))
     assert told == ("" if idle is None else f"note: {idle}: without effect under {why}\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "note"),
+    [
+        ("podnet", "--decay cosine --milestones 1", "--milestones: without effect under --decay cosine"),
+        ("podnet", "--decay steps --milestones 1", None),
+        ("podnet", "--decay steps --milestones=", None),
+        ("icarl", "--decay steps", None),
+        ("icarl", "--milestones 1,2,80", "--milestones 2,80: without effect in 2 epochs"),
+        ("icarl", "--first-epochs 1 --first-milestones 1", "--first-milestones 1: without effect in 1 epoch"),
+        ("icarl", "--epochs 1", None),  # the usual ones move with it
+    ],
+)
+def test_a_flag_that_leaves_the_rate_as_it_is_is_noted(
+    method: str, given: str, note: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", method, *QUICK, *given.split(), "--dry-run"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith(f"note: {note}") and told.count("\n") == 1 if note else told == ""
+
+
+def test_milestones_that_an_older_version_kept_along_a_cosine_change_nothing(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    words = ["run", "replay", *QUICK, "--decay", "cosine", "--out", str(first)]
+    assert main(words) == 0
+    kept = yaml.safe_load((first / "config.yaml").read_text())
+    assert kept["later"]["decay"] == "cosine" and kept["later"]["milestones"] is None
+    kept["later"]["milestones"] = [1]
+    (first / "config.yaml").write_text(yaml.safe_dump(kept))
+    assert main(["run", "--config", str(first / "config.yaml"), "--out", str(second)]) == 0
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    assert main([*words, "--resume"]) == 0
 
 
 @pytest.mark.parametrize(

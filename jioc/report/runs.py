@@ -155,7 +155,7 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
 
 def setting(run: Run) -> dict[str, Any]:
     """The configuration without seeds and machine; what an older version did not know is at its default, and so are
-    the options of JIOC that have no part in the loss."""
+    the options of JIOC that have no part in the loss, and milestones that it kept along a cosine."""
     spec = run.spec
     usual = settings.plain(Config(method="", options=spec.options().model_dump() if spec else {}))
     usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
@@ -167,6 +167,9 @@ def setting(run: Run) -> dict[str, Any]:
         found["tasks"] = len(run.result["tasks"])
     if run.over_orders:
         found |= {name: usual[name] for name in ORDER}
+    for stage in ("later", "first", "second"):
+        if found[stage].get("decay") == "cosine":
+            found[stage] = found[stage] | {"milestones": None}
     idle = settings.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
     if run.told and run.told.sha256:

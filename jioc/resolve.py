@@ -1,6 +1,7 @@
 """From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
 
 import copy
+from contextlib import suppress
 from typing import Any
 
 from .config import Config, Schedule
@@ -87,7 +88,7 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     both = copy.deepcopy(below)
     for name, derived in STALE.items():
         given, before = _at(above, name), _at(below, name)
-        if given is not None and (name in RIVALS or (before is not None and str(given) != str(before))):
+        if given is not None and (name in RIVALS or (before is not None and _differ(name, given, before))):
             for other in derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both
@@ -96,6 +97,14 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     for key, value in above.items():
         both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
     return both
+
+
+def _differ(name: str, given: Any, before: Any) -> bool:
+    """Whether a setting changes: words as they are written, numbers however they are."""
+    if name not in ("method", "data", "backbone"):
+        with suppress(TypeError, ValueError):
+            return float(given) != float(before)
+    return str(given) != str(before)
 
 
 def _at(values: dict[str, Any], path: str) -> Any:

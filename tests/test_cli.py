@@ -253,6 +253,19 @@ def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
     assert found == {"seed": 1, "order_seed": 1993, "tasks": 5, "later": {"epochs": 9, "lr": 1}}
 
 
+@pytest.mark.parametrize(
+    ("written", "given", "changed"),
+    [(0.1, "0.10", False), ("1e-1", "0.1", False), (0.1, "0.2", True), (0.1, 0.1, False), (0.1, "wrong", True)],
+)
+def test_a_number_written_otherwise_is_the_same_number(written: Any, given: Any, changed: bool) -> None:
+    from jioc.resolve import merged
+
+    found = merged({"later": {"lr": written}, "first": {"lr": 0.05}}, {"later": {"lr": given}})
+    assert found["first"] == ({} if changed else {"lr": 0.05})
+    below, above = {"data": "1", "mean": (0.5,)}, {"data": "1.0"}  # folders
+    assert merged(below, above) == above
+
+
 def test_what_somebody_wrote_holds_for_whichever_method_and_data_are_chosen() -> None:
     from jioc.resolve import merged
 

@@ -67,8 +67,7 @@ def add_config(parser: Parser, spec: Spec, usual: Config | None = None, skip: Co
             if name == "second" and spec.second is None:
                 continue
             for part, info in Schedule.model_fields.items():
-                hidden = "" if name == "later" else argparse.SUPPRESS
-                _add(group, PREFIX[name] + part, info, getattr(getattr(usual, name), part), hidden)
+                _add(group, PREFIX[name] + part, info, getattr(getattr(usual, name), part), hidden=name != "later")
         elif name == "coordination":
             for part, info in type(usual.coordination).model_fields.items():
                 _add(group, part, info, getattr(usual.coordination, part))
@@ -183,27 +182,24 @@ def _lines(path: Path) -> list[str]:
         raise Refused(f"--order: {str(path)!r} cannot be read: {error}") from None
 
 
-def _add(group: Any, name: str, field: FieldInfo, usual: Any, help: str = "") -> None:
+def _add(group: Any, name: str, field: FieldInfo, usual: Any, hidden: bool = False) -> None:
     flag = "--" + name.replace("_", "-")
-    text = help or (field.description or "").replace("%", "%%").rstrip(".")
+    told = "" if usual is None else f" ({_show(usual)})"
+    text = argparse.SUPPRESS if hidden else (field.description or "").replace("%", "%%").rstrip(".") + told
     kinds = _kinds(field.annotation)
-    told = "" if usual is None or help else f" ({_show(usual)})"
     if bool in kinds:
-        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text + told)
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         return
     choices = [str(w) for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
     only = choices if all(get_origin(kind) is Literal for kind in kinds) else None
     many = any(get_origin(kind) is tuple for kind in kinds) and name != "order"
+    noun = "FILE" if name == "order" else name.rsplit("_", 1)[-1].upper()
     group.add_argument(
         flag,
-        metavar="{" + ",".join(choices) + "}"
-        if only
-        else "FILE"
-        if name == "order"
-        else name.rsplit("_", 1)[-1].upper(),
+        metavar="{" + ",".join(only) + "}" if only else noun,
         type=(lambda word: word.replace(",", " ").split()) if many else _one_of(flag, only) if only else str,
         default=None,
-        help=text + told if help != argparse.SUPPRESS else help,
+        help=text,
     )
 
 

@@ -199,6 +199,9 @@ class Config(Options):
 MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
+SEEDS = ("seed", "init_seed", "data_seed")
+"""Fields in which the runs of one setting differ."""
+
 OF_DATA = frozenset({
     "data", "data_dir", "data_cache", "image_size", "canvas", "colour", "mean", "std", "flip", "on_bad", "test_share",
     "split_seed",
@@ -273,6 +276,22 @@ def digest(config: Config) -> str:
     """Eight letters that tell two settings apart, wherever they run."""
     values = {k: v for k, v in plain(config).items() if k not in MACHINE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
+    return found
+
+
+def at(values: dict[str, Any], path: str) -> Any:
+    """The setting of a dotted name; None where there is none."""
+    value: Any = values
+    for word in path.split("."):
+        value = value.get(word) if isinstance(value, dict) else None
+    return value
 
 
 def differences(a: dict[str, Any], b: dict[str, Any], path: str = "") -> list[str]:

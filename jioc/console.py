@@ -15,7 +15,8 @@ from rich.table import Table
 from .config import Config
 from .methods.specs import find
 from .resolve import total_epochs
-from .words import counted
+from .store import readouts
+from .words import coordinated, counted
 
 WHOLE = 10**6  # characters: no line is as long
 
@@ -54,8 +55,7 @@ def _figures(of: dict[str, Any]) -> str:
 
 def task_line(row: dict[str, Any], tasks: int) -> str:
     """The figures after a task; `tasks`: how many there are, 0 where that is not known."""
-    shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
-    figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
+    figures = "   ".join(f"{name} {_figures(of)}" for name, of in readouts(row).items())
     of = f"/{tasks}" if tasks else ""
     return f"task {row['task']:>2}{of}  {counted(row['classes'][1], 'class'):>11}  {figures}   {row['seconds']:.0f} s"
 
@@ -118,8 +118,8 @@ class Console:
     def start(self, what: dict[str, Any]) -> None:
         c = self.config
         self.sizes = what["sizes"]
-        coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
-        print(f"{self.spec.title}{coordinated} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
+        title = coordinated(self.spec.title, c.coordination.coordinate)
+        print(f"{title} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
         print(scenario_line(what["sizes"], what["counts"], c))
         if c.long_tail is not None:
             counts_table(what["classes"], what["counts"], what["sizes"])

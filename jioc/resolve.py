@@ -4,7 +4,7 @@ import copy
 from contextlib import suppress
 from typing import Any
 
-from .config import Config, Schedule
+from .config import Config, Schedule, at
 from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
@@ -87,7 +87,7 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     setting that the file does not have nothing was derived: somebody wrote it."""
     both = copy.deepcopy(below)
     for name, derived in STALE.items():
-        given, before = _at(above, name), _at(below, name)
+        given, before = at(above, name), at(below, name)
         if given is not None and (name in RIVALS or (before is not None and _differ(name, given, before))):
             for other in derived:
                 section, _, key = other.rpartition(".")
@@ -105,12 +105,6 @@ def _differ(name: str, given: Any, before: Any) -> bool:
         with suppress(TypeError, ValueError):
             return float(given) != float(before)
     return str(given) != str(before)
-
-
-def _at(values: dict[str, Any], path: str) -> Any:
-    section, _, key = path.rpartition(".")
-    holder = values.get(section) if section else values
-    return holder.get(key) if isinstance(holder, dict) else None
 
 
 def _check_backbone(name: str, entry: datasets.Entry) -> None:

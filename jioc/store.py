@@ -142,6 +142,11 @@ def _begun(path: Path) -> bool:
     return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")
 
 
+def readouts(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The figures of each read-out that a task's row of result.json has."""
+    return {name: of for name, of in {"cnn": row["cnn"], "nme": row["nme"], **row["readouts"]}.items() if of}
+
+
 def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Every result.json at or below the places, in order of path."""
     for place in places:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import config as settings
 from .. import store
-from ..config import Config
+from ..config import SEEDS, Config
 from ..errors import Refused
 from ..jobs import scaled
 from ..methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
@@ -19,7 +19,6 @@ from ..resolve import resolve
 from . import labels
 from .checks import check
 
-SEEDS = ("seed", "init_seed", "data_seed")
 ORDER = ("order_seed", "order")
 TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
 

@@ -22,6 +22,8 @@ from .resolve import resolve
 class Store:
     """The folder of one run, held by one process."""
 
+    FORMAT = 1  # of result.json; the tables read no later one
+
     def __init__(self, folder: Path, config: Config, resume: bool):
         self.folder = folder
         self.checkpoints = folder / "checkpoint"

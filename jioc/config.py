@@ -20,6 +20,8 @@ Positive = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
+Coordinate = Literal["none", "ic", "oc", "jioc"]
+HostKD = Literal["replace", "keep", "add", "drop"]
 
 
 class Options(BaseModel):
@@ -48,7 +50,7 @@ class Schedule(Options):
 class Coordination(Options):
     """JIOC and the readings that its paper leaves open. `coordination.JIOC` is these options with the formula."""
 
-    coordinate: Literal["none", "ic", "oc", "jioc"] = "none"
+    coordinate: Coordinate = "none"
     """Coordination of inputs (ic), of outputs (oc) or both (jioc)."""
     gamma1: Amount = 1.0
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
@@ -66,7 +68,7 @@ class Coordination(Options):
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = "task"
     """A softmax for each past task, or one over all old classes."""
-    host_kd: Literal["replace", "keep", "add", "drop"] | None = None
+    host_kd: HostKD | None = None
     """The method's own distillation is replaced by the coordinated one, kept instead of it, kept beside it, or dropped
     with it; by default replaced, and kept where it is the same already (SS-IL)."""
     quiet_scale: Literal["task", "batch", "old-mean"] = "task"

@@ -368,6 +368,8 @@ def without(name: str) -> dict[str, Any]:
         ("last", None, "'last'"),
         ("counts", 500, "'counts'"),
         ("environment.device", 3, "'environment'"),
+        ("data", [3], "'data'"),
+        ("data", {"fingerprint": 3}, "'data'"),
     ],
 )
 def test_a_damaged_result_is_refused_by_name(

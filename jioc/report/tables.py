@@ -161,6 +161,10 @@ def _judged(groups: list[Group], shown: dict[str, str]) -> str:
 
 def _warnings(groups: list[Group]) -> list[str]:
     notes = _unrun(groups)
+    if sets := {g.places[0]: g.runs[0].config.get("data") for g in labels.changed(groups)}:
+        told = "; ".join(f"{name} from {place}" for name, place in sets.items())
+        told = told if len(sets) <= NAMED else f"{len(sets)} sets"
+        notes.append(printable(f"not averaged together, other images (data.fingerprint in result.json): {told}"))
     runs = [run for g in groups for run in g.runs if not run.planned]
     unfinished = sum(not run.complete for run in runs)
     if unfinished:

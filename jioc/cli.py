@@ -164,7 +164,7 @@ def list_(words: list[str]) -> int:
         ]
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
     elif what == "backbones":
-        table(["backbone", "stem", ""], [[name, b.stem, b.about] for name, b in backbones.BACKBONES.items()])
+        table(["backbone", ""], [[name, b.about] for name, b in backbones.BACKBONES.items()])
     elif what == "recipes":
         rows = [[r.name, r.about, str(len(r.make())), " ".join(map(str, r.seeds))] for r in recipes.RECIPES.values()]
         table(["recipe", "", "settings", "seeds"], rows)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import config as settings
+from .callback import Callback
 from .config import OF_DATA, Config
 from .data.catalogue import DATASETS
 from .errors import Refused
@@ -105,7 +106,7 @@ def refuse_earlier(job: Job) -> None:
         refuse_changed(word, told.sha256, sha256(word), f"the run in {str(job.folder)!r}")
 
 
-def refuse_other_images(jobs: list[Job], tell: Callable[[str, dict[str, Any]], None]) -> None:
+def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
     """Finished runs whose images are others than those of that name now."""
     from .data.dataset import load
 

@@ -301,6 +301,8 @@ def read(path: Path) -> Recipe:
         raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
     if not file.runs and not file.matrix:
         raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
+    if empty := [key for key, of in file.matrix.items() if not of]:
+        raise Refused(f"{str(path)!r}: {empty[0]} has no values in the matrix")
     if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
         raise Refused(f"{str(path)!r}: a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
     base = _seedless(nested(file.base))

@@ -14,8 +14,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from .beside import undisturbed
 from .errors import first_line
-from .streams import undisturbed
 
 Sums = dict[str, Tensor]
 Body = Callable[[Tensor, Sums], None]

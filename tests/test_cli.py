@@ -431,7 +431,7 @@ def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}, "task_sizes": (3, 2, 2, 3)}
     run(method=method, callback=lambda kind, what: trained.append(what.get("images", 0)), **small)
 
-    def pace(run: Run, task: Any, stream: Any, net: Any = None, **how: Any) -> float:
+    def pace(run: Run, task: Any, visits: Any, net: Any = None, **how: Any) -> float:
         wide.append((net or run.method.net).width)
         return 1.0
 

@@ -24,6 +24,7 @@ from trees import class_folders
 
 from jioc import config as settings
 from jioc import grid, launch, recipes
+from jioc.callback import Callback
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
 from jioc.jobs import Job, plan, scaled, select
@@ -32,7 +33,7 @@ from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
 from jioc.pack import pack
 from jioc.resolve import resolve
-from jioc.runner import Callback, run
+from jioc.runner import run
 from jioc.store import must_be_the_same
 
 BASE: dict[str, Any] = {
@@ -300,7 +301,7 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "as its first word" in refused(["grid", *out], capsys)
     for content, told in [
         ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
-        (BOTH | {"seeds": []}, "nothing to run"),
+        (BOTH | {"seeds": []}, "nothing to run"), ({"matrix": {"memory": []}}, "memory has no values in the matrix"),
         ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
         ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
     ]:  # fmt: skip

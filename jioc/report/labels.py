@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -216,18 +216,14 @@ def _tasks(g: "Group") -> str:
     return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
 
 
-def _sizes(g: "Group") -> list[int]:
+def _sizes(g: "Group") -> Sequence[int]:
     """Classes of each task, those to come too."""
     if g.complete:
         return [row["classes"][1] - row["classes"][0] for row in g.complete[0].result["tasks"]]
     c, entry = g.config, datasets.DATASETS.get(str(g.config.get("data")))
     classes = len(g.runs[0].result["classes"]) or (entry.classes if entry else 0)
-    if c.get("task_sizes"):
-        return list(c["task_sizes"])
-    if c.get("increment"):
-        base = c.get("base") or c["increment"]
-        return [base, *(min(c["increment"], classes - seen) for seen in range(base, classes, c["increment"]))]
-    return [1] * c["tasks"]
+    tasks = c.get("tasks") or (entry.tasks if entry else datasets.usual_tasks(classes))
+    return datasets.task_sizes(classes, tasks, c.get("base"), c.get("increment"), c.get("task_sizes"))
 
 
 # --- settings by their dotted names ---

@@ -34,7 +34,7 @@ from .config import Count, Options, Positive
 from .data import catalogue
 from .data.augment import Augment
 from .data.crops import ResizedCrop
-from .errors import Refused
+from .errors import Refused, first_line
 from .files import flush_folder, write
 from .learner import Learner, Look, make_method
 from .machine import pick_device
@@ -395,6 +395,6 @@ def _refused_as(folder: Path, part: str = "") -> Iterator[None]:
             f"{str(folder)!r} holds no whole model: {part or 'a part'} is no safetensors file ({error})"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        told = first_line(error)
         told = f"it lacks {told}" if isinstance(error, KeyError) else told
         raise Refused(f"{str(folder)!r} holds no whole model: {told}") from None

@@ -288,7 +288,7 @@ class Run:
 
     def result(self) -> Result:
         return {
-            "format": 1,
+            "format": Store.FORMAT,
             "jioc": __version__,
             "commit": self.commit,
             "command": self.command,

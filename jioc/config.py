@@ -248,10 +248,23 @@ def make(**values: Any) -> Config:
         raise refusal(error) from None
 
 
+class Once(yaml.SafeLoader):
+    """YAML in which a name stands once in its place; PyYAML by itself takes the last of several in silence."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)  # type: ignore[no-untyped-call]
+        seen: set[tuple[str, str]] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge")):
+            if (key.tag, key.value) in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
+            seen.add((key.tag, key.value))
+        return node
+
+
 def read(path: Path) -> dict[str, Any]:
     """The values of a config.yaml, not yet checked."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), Once)
     except FileNotFoundError:
         raise Refused(f"there is no configuration {str(path)!r}") from None
     except yaml.MarkedYAMLError as error:

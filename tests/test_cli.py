@@ -314,9 +314,19 @@ def test_what_is_no_yaml_is_named_with_its_line(
     path.write_text("method: icarl\nmemory: 5\n  epochs: 3\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}', line 3: this is no YAML: mapping values are not allowed here\n"
+    path.write_text("base: &a {method: icarl, later: {epochs: 1}}\nruns:\n  a: {}\n  b: {}\n  a: {memory: 40}\n")
+    assert main([*words, str(path)]) == 2
+    assert capsys.readouterr().err == f"jioc: '{path}', line 5: this is no YAML: 'a' stands there twice\n"
     path.write_text("method: icarl\nseed: 2020-13-45\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}' cannot be read as YAML: month must be in 1..12\n"
+
+
+def test_a_name_of_a_yaml_may_stand_over_the_one_it_takes_along(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("a: &a {x: 1, y: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, x: 3}\n")
+    both = {"x": 1, "y": 2}
+    assert settings.read(path) == {"a": {"x": 1, "y": 1}, "b": both, "c": both | {"x": 3}}
 
 
 def test_a_dry_run_prints_and_writes_nothing(

@@ -1,9 +1,10 @@
 """From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
 
 import copy
+from collections.abc import Collection
 from typing import Any
 
-from .config import Config, Schedule
+from .config import Config, Coordination, Schedule, without_effect
 from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
@@ -20,6 +21,9 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
             f"{entry.name} comes as images of {entry.size}x{entry.size}; --image-size and --canvas cannot change that"
         )
     options = own_options(spec, config.options)
+    coordination = config.coordination
+    if "coordinate" not in coordination.model_fields_set:
+        refuse_idle(coordination, coordination.model_fields_set)
     backbone = config.backbone or entry.backbone
     _check_backbone(backbone, entry)
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
@@ -28,9 +32,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         _check_memory(config, entry.classes, spec)
     if spec.second is None and config.second != Schedule():
         raise Refused(f"second: {spec.name} has no second stage")
-    coordination = config.coordination
-    if coordination.host_kd is None:
-        coordination = coordination.model_copy(update={"host_kd": spec.host_kd})
+    whole = {"coordinate": coordination.coordinate, "host_kd": coordination.host_kd or spec.host_kd}
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
     canvas = datasets.usual_canvas(size) if entry.module == "pictures" else size
@@ -38,7 +40,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
     return config.model_copy(
         update={
             "options": options.model_dump(),
-            "coordination": coordination,
+            "coordination": coordination.model_copy(update=whole),
             "backbone": backbone,
             "stem": config.stem or entry.stem,
             **({} if entry.module == "vectors" else sizes),
@@ -50,6 +52,14 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
             "data_seed": config.seed if config.data_seed is None else config.data_seed,
         }
     )
+
+
+def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
+    """Options of JIOC that somebody said without choosing what is coordinated."""
+    names = [name for name in Coordination.model_fields if name in said and name in without_effect("none", None)]
+    if names and coordination.coordinate == "none":
+        told = ", ".join("--" + name.replace("_", "-") for name in names)
+        raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
 
 
 STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say once another is given

@@ -254,7 +254,9 @@ class Once(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)  # type: ignore[no-untyped-call]
         seen: set[tuple[str, str]] = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":merge")):
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
+                continue
             if (key.tag, key.value) in seen:
                 raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
             seen.add((key.tag, key.value))

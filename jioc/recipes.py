@@ -24,7 +24,9 @@ from .resolve import merged
 
 Values = dict[str, Any]
 Runs = dict[str, Values]
-PLAIN: Values = {"coordination": {"coordinate": "none"}}  # of a run that does not say: what holds for all may pass it by
+PLAIN: Values = {
+    "coordination": {"coordinate": "none"}
+}  # where a run does not say: what is said for all may pass it by
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
 LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC

@@ -66,6 +66,7 @@ STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say on
     "method": ("options", "later", "first", "second", "coordination.host_kd"),
     "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
     "backbone": ("stem",),
+    "image_size": ("canvas", "backbone", "stem"),
     "seed": ("init_seed", "data_seed"),
     "memory": ("memory_per_class",),
     "order_seed": ("order",),
@@ -98,7 +99,7 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     for name, derived in STALE.items():
         given, before = _at(above, name), _at(below, name)
         if given is not None and (name in RIVALS or (before is not None and str(given) != str(before))):
-            for other in derived:
+            for other in _of_size(both, before) if name == "image_size" else derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both
                 if isinstance(holder, dict):
@@ -106,6 +107,16 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     for key, value in above.items():
         both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
     return both
+
+
+def _of_size(values: dict[str, Any], size: Any) -> list[str]:
+    """What is as the image size gives it; anything else somebody chose."""
+    if not isinstance(size, int):
+        return []
+    usual: dict[str, Any] = {"canvas": datasets.usual_canvas(size)}
+    if values.get("data") not in datasets.DATASETS:
+        usual |= dict(zip(("backbone", "stem"), datasets.network_for(size), strict=True))
+    return [name for name in STALE["image_size"] if values.get(name) == usual.get(name)]
 
 
 def _at(values: dict[str, Any], path: str) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
+from trees import class_folders
 
 from jioc import config as settings
 from jioc.cli import main
@@ -221,6 +222,20 @@ def test_what_somebody_wrote_holds_for_whichever_method_and_data_are_chosen() ->
     assert merged(file, above) == file | above | {"later": {"lr": 0.5, "epochs": 9}}
     derived = merged(file | {"method": "der", "data": "digits"}, above)
     assert derived == above | {"later": {"epochs": 9}}
+
+
+def test_another_image_size_over_a_config_brings_its_own_canvas_and_network(tmp_path: Path) -> None:
+    from jioc.resolve import merged, resolve
+
+    folder = str(class_folders(tmp_path / "pets", {"cat": 2, "dog": 2}))
+    for size, other in [(20, 16), (20, 32), (84, 32), (32, 224)]:
+        file = settings.plain(resolve(settings.make(method="icarl", data=folder, image_size=size)))
+        flags = resolve(settings.make(method="icarl", data=folder, image_size=other))
+        assert resolve(settings.make(**merged(file, {"image_size": str(other)}))) == flags
+    chosen = {"image_size": 20, "canvas": 40, "backbone": "resnet18", "stem": "cifar-pool"}
+    assert merged(chosen, {"image_size": 32}) == chosen | {"image_size": 32}
+    named = {"data": "tinyimagenet", "image_size": 32, "canvas": 32, "backbone": "resnet32"}
+    assert merged(named, {"image_size": 64}) == {"data": "tinyimagenet", "image_size": 64, "backbone": "resnet32"}
 
 
 def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:

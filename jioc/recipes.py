@@ -24,9 +24,7 @@ from .resolve import merged
 
 Values = dict[str, Any]
 Runs = dict[str, Values]
-PLAIN: Values = {
-    "coordination": {"coordinate": "none"}
-}  # where a run does not say: what is said for all may pass it by
+PLAIN: Values = {"coordination": {"coordinate": "none"}}  # under what is said for every run and may pass one by
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
 LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC

@@ -252,7 +252,7 @@ class Once(yaml.SafeLoader):
     """YAML in which a name stands once in its place; PyYAML by itself takes the last of several in silence."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)  # type: ignore[no-untyped-call]
+        node = super().compose_mapping_node(anchor)
         seen: set[tuple[str, str]] = set()
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):

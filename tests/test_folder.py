@@ -368,7 +368,7 @@ def test_a_file_twice_in_a_class_cannot_be_on_both_sides_of_a_split(folder: Path
 
 def test_one_picture_under_two_names_of_classes_is_told(folder: Path) -> None:
     (folder / "dog" / "9.png").write_bytes((folder / "cat" / "0.png").read_bytes())
-    assert "'dog/9.png' of class 'dog' is the same file as 'cat/0.png' of class 'cat'" in read(folder)[1][0]
+    assert "'dog/9.png' of class 'dog' is the same image as 'cat/0.png' of class 'cat'" in read(folder)[1][0]
 
 
 @pytest.mark.parametrize(

@@ -369,8 +369,9 @@ class Run:
         if self.store is None:
             return
         kept = self.config.keep_exemplars and self.spec.memory != "all"
-        model.save(self.store.folder, Learner.of(self, exemplars=kept))
-        self.store.result(result)  # last: where it is whole, so is the model
+        with self.store.writing():
+            model.save(self.store.folder, Learner.of(self, exemplars=kept))
+            self.store.result(result)  # last: where it is whole, so is the model
 
 
 EVALUATED_AT_ONCE = 1000  # images

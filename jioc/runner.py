@@ -370,7 +370,10 @@ class Run:
             return
         kept = self.config.keep_exemplars and self.spec.memory != "all"
         with self.store.writing():
-            model.save(self.store.folder, Learner.of(self, exemplars=kept))
+            if model.learnt_on(self.store.folder, len(self.scenario.sizes)):
+                self.note("the model here has learnt on since this run ended; it stays as it is")
+            else:
+                model.save(self.store.folder, Learner.of(self, exemplars=kept))
             self.store.result(result)  # last: where it is whole, so is the model
 
 

@@ -61,6 +61,17 @@ def test_a_run_and_learning_on_give_the_weights_of_one_run(
     assert str(place) not in before["model.json"].decode() + after["model.json"].decode()
 
 
+def test_a_run_whose_result_was_lost_leaves_the_model_that_has_learnt_on(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["learn", str(run), str(place / "two"), "--epochs", "1", "--device", "cpu"]) == 0
+    before = contents(run)
+    (run / "result.json").unlink()
+    assert main(["run", "--config", str(run / "config.yaml"), "--out", str(run), "--resume"]) == 0
+    assert contents(run) == before
+    assert "the model here has learnt on since this run ended; it stays as it is" in capsys.readouterr().err
+
+
 def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -> None:
     before = contents(run)
 

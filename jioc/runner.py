@@ -69,6 +69,10 @@ def run(
     """
     if config is None:
         config = settings.make(**values)
+    elif not isinstance(config, Config):
+        raise Refused(
+            f"jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; not {config!r}"
+        )
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)

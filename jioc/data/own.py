@@ -14,10 +14,11 @@ from types import ModuleType
 
 import numpy as np
 
+from ..callback import Callback
 from ..config import Config
 from ..errors import Refused
 from ..scripts import imported
-from .cache import Decoded, Tell
+from .cache import Decoded
 from .catalogue import Entry, network_for, usual_tasks
 from .dataset import Dataset
 from .listing import File, Listing, composed
@@ -33,7 +34,7 @@ def entry(place: Path) -> Entry:
     return Entry(place.stem, "own", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
 
 
-def load(entry: Entry, where: Path, config: Config, tell: Tell) -> Dataset:
+def load(entry: Entry, where: Path, config: Config, tell: Callback) -> Dataset:
     from .arrays import statistics
     from .pictures import assemble, report, usual_augment
 

@@ -17,7 +17,7 @@ from ..types import Batch, Output, Task, Terms, Weights
 from .specs import Spec
 
 Fit = Callable[..., None]
-"""`engine.Engine.fit`: train `net` (the method's) on a stream with a loss (the method's), JIOC applied."""
+"""`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's), JIOC applied."""
 
 
 class Method:
@@ -28,6 +28,7 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
+    late: ClassVar[tuple[str, ...]] = ()  # of those, what earlier versions did not keep: None where a state lacks it
 
     def __init__(
         self, *, net: Net, memory: Memory, options: Options, coordination: JIOC | None, generator: torch.Generator
@@ -95,10 +96,14 @@ class Method:
     def readouts(self, x: Tensor) -> dict[str, Tensor]:
         """Scores (n, K), the largest wins: of the head, and of the nearest class mean where there are exemplars."""
         out = self.net(x)
-        scores = {"cnn": out.logits}
+        scores = {"cnn": out.logits, **self.further(out)}
         if self.means is not None:
             scores["nme"] = nearest_mean(out.features, self.means)
         return scores
+
+    def further(self, out: Output) -> dict[str, Tensor]:
+        """What else the method reads out of the network: say, its head before a correction."""
+        return {}
 
     def head_weight(self) -> Tensor | None:
         """The classifier's rows, (K, d) or (K, proxies, d), whose norms the diagnostics compare; None: it has none."""
@@ -115,6 +120,7 @@ class Method:
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:
         """Take up a saved state; a network of the saved shape keeps its identity, so that optimisers stay valid."""
+        state = dict.fromkeys(self.late) | state
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
             value, live = state[name], getattr(self, name)

@@ -188,6 +188,19 @@ class Journal:
         number = int(folders[0].name) + 1 if folders else 1
         temporary = self.store.checkpoints / f".{number:06d}.partial"
         shutil.rmtree(temporary, ignore_errors=True)
+        with self.store.writing():
+            try:
+                self._fill(temporary, fresh, folders)
+                os.rename(temporary, self.store.checkpoints / f"{number:06d}")
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)  # where the disk failed, what was written for nothing
+            flush_folder(self.store.checkpoints)
+            for folder in folders[KEPT - 1 :]:
+                shutil.rmtree(folder)
+        self._last = time.monotonic()
+
+    def _fill(self, temporary: Path, fresh: dict[str, State], folders: list[Path]) -> None:
+        """The states of the task at hand, of which some are new."""
         temporary.mkdir()
         for name, checksum in self._pieces.items():
             if name not in fresh:
@@ -197,11 +210,6 @@ class Journal:
             self._pieces[name] = hashlib.sha256(content).hexdigest()
             write(temporary / name, content)
         write(temporary / "checksums.json", json.dumps(self._pieces).encode())
-        os.rename(temporary, self.store.checkpoints / f"{number:06d}")
-        flush_folder(self.store.checkpoints)
-        for folder in folders[KEPT - 1 :]:
-            shutil.rmtree(folder)
-        self._last = time.monotonic()
 
 
 def _carry(name: str, checksum: str, folders: list[Path], into: Path) -> None:

@@ -29,15 +29,15 @@ def words(config: Config) -> list[str]:
         return settings.plain(resolve(config, entry(config.data, config.image_size)))
 
     wanted = filled_in(config)
-    values: dict[str, Any] = {"method": config.method}
+    values: dict[str, Any] = {"method": config.method, "coordination": {"coordinate": "none"}}
     found = [config.method]
     for section, name in _paths(config, wanted):
         value = _of(wanted, section, name)
         if name == "seed" or value != _of(filled_in(settings.make(**values)), section, name):
             _holder(values, section)[name] = value
             found += _flag(PREFIX.get(section, "") + name, value)
-    if "coordinate" not in values.get("coordination", {"coordinate": None}):
-        found += _flag("coordinate", config.coordination.coordinate)  # without it, flags of no effect are refused
+    if values["coordination"]["coordinate"] == "none" and len(values["coordination"]) > 1:
+        found += _flag("coordinate", "none")  # without it, flags of no effect are refused
     for section, prefix in PREFIX.items():  # likewise
         said, epochs = values.get(section, {}), wanted[section]["epochs"]
         if "epochs" not in said and any(m >= epochs for m in said.get("milestones") or ()):

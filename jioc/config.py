@@ -6,12 +6,13 @@ This module imports neither torch nor numpy, so that `jioc --help` and a wrong w
 
 import hashlib
 import json
+import os
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from .errors import Refused, first_line
 
@@ -19,6 +20,16 @@ Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+def _place(given: Any) -> Any:
+    """A path as a word; ./digits is a folder and digits a data set."""
+    if not isinstance(given, Path):
+        return given
+    return str(given) if os.sep in str(given) else os.path.join(os.curdir, given)
+
+
+Word = Annotated[str, BeforeValidator(_place)]
 LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
 Coordinate = Literal["none", "ic", "oc", "jioc"]
 HostKD = Literal["replace", "keep", "add", "drop"]
@@ -89,11 +100,11 @@ def without_effect(coordinate: str, host_kd: str | None) -> tuple[str, ...]:
 
 
 class Config(Options):
-    method: str
+    method: Word
     """The method: a registered name, or a Python file that registers one."""
 
     # --- what is learnt ---
-    data: str = "digits"
+    data: Word = "digits"
     """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of path, label
     and perhaps split; or a Python file whose load() returns arrays."""
     data_dir: Path | None = None
@@ -253,10 +264,25 @@ def make(**values: Any) -> Config:
         raise refusal(error) from None
 
 
+class Once(yaml.SafeLoader):
+    """YAML in which a name stands once in its place; PyYAML by itself takes the last of several in silence."""
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        seen: set[tuple[str, str]] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
+                continue
+            if (key.tag, key.value) in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
+            seen.add((key.tag, key.value))
+        return node
+
+
 def read(path: Path) -> dict[str, Any]:
     """The values of a config.yaml, not yet checked."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        values = yaml.load(path.read_text(encoding="utf-8"), Once)
     except FileNotFoundError:
         raise Refused(f"there is no configuration {str(path)!r}") from None
     except yaml.MarkedYAMLError as error:

@@ -194,7 +194,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
             del own["tasks"]
         if self.augment == "autoaugment" and not learnt.form.whole:
             raise Refused("autoaugment is for images of uint8")
-        flat = {name: plain(value) for name, value in {**own, **others}.items() if value is not None}
+        usual = dict(USUAL.coordination)
+        said = {name: value for name, value in own.items() if name not in usual or not same(value, usual[name])}
+        flat = {name: plain(value) for name, value in {**said, **others}.items() if value is not None}
         return configuration.make(**nested(flat, spec), method=self.method, data="X", seed=learnt.seed)
 
     # --- answering ---
@@ -318,6 +320,11 @@ def in_a_sentence() -> Iterator[None]:
 def plain(value: Any) -> Any:
     """numpy's numbers, which a grid of parameters may hold, as Python's."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def same(value: Any, usual: Any) -> bool:
+    """Whether a parameter was left as it is."""
+    return np.ndim(value) == 0 and bool(value == usual)
 
 
 def shown(labels: np.ndarray) -> str:

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from .config import Config, Coordination, Options, Schedule, without_effect
 from .errors import Refused, unknown
 from .methods.specs import Spec
-from .resolve import resolve
+from .resolve import refuse_idle, resolve
 from .words import counted
 
 GROUPS = {  # first field of each group of `jioc run --help`
@@ -151,10 +151,10 @@ def _idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[st
 def _idle_coordination(values: dict[str, Any], config: Config) -> list[str]:
     """Of options of JIOC that have no part in the loss."""
     given, word, host_kd = values.get("coordination", {}), config.coordination.coordinate, config.coordination.host_kd
+    if "coordinate" not in given:
+        refuse_idle(config.coordination, given)
     names = [name for name in given if name in without_effect(word, host_kd)]
     told = ", ".join("--" + name.replace("_", "-") for name in names)
-    if told and word == "none" and "coordinate" not in given:
-        raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
     why = f" --host-kd {host_kd}" * (not set(names) <= set(without_effect(word, None)))
     return [f"{told}: without effect under --coordinate {word}{why}"] if told else []
 

@@ -15,8 +15,9 @@ from .callback import Callback
 from .config import OF_DATA, Config
 from .data.catalogue import DATASETS
 from .errors import Refused
+from .flags import idle
 from .methods.specs import Spec, find, refuse_changed, sha256, understood
-from .recipes import Recipe, Values
+from .recipes import PLAIN, Recipe, Values
 from .resolve import merged, resolve
 from .store import must_be_the_same
 from .words import counted
@@ -45,9 +46,12 @@ def plan(
     for seed in seeds:
         for name, values in wanted.items():
             spec = find(str(values["method"]))
-            said = merged(scaled(values, spec, scale), over(spec)) | {"seed": seed}
+            said = merged(merged(PLAIN, scaled(values, spec, scale)), over(spec)) | {"seed": seed}
             folder = out / f"{name}-seed{seed}"
             jobs.append(Job(folder.name, resolve(settings.make(**said)), folder))
+    if all(job.config.coordination.coordinate == "none" for job in jobs):
+        for job in jobs[:1]:
+            idle(over(find(job.config.method)), job.config)
     return jobs
 
 

@@ -96,7 +96,9 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
         "std": None,
         "flip": None,
     }
-    return load(config.model_copy(update=reading), tell, more=True)
+    dataset = load(config.model_copy(update=reading), tell, more=True)
+    spelt = {listing.composed(name): name for name in learner.classes}  # an older model's may be stored otherwise
+    return replace(dataset, classes=[spelt.get(name, name) for name in dataset.classes])
 
 
 def keep(target: Path, learner: "Learner") -> None:
@@ -141,7 +143,7 @@ def _about(folder: Path) -> dict[str, Any]:
 def _refuse_known(source: Path, folder: Path) -> None:
     """Before a single image is decoded; of arrays once they are there."""
     entry = catalogue.find(str(folder.absolute()), 8)
-    known = set(map(str, _about(source)["classes"]))
+    known = {listing.composed(str(name)) for name in _about(source)["classes"]}
     again = [name for name in listing.class_names(folder) if name in known] if entry.module == "pictures" else []
     if again:
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")

@@ -9,6 +9,7 @@ images; method and generators begin as the last task left them. So two tasks in 
 here give the same weights, bit for bit on a CPU.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -164,8 +165,25 @@ class Learner:
         again = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
         if again:
             run.note(f"images that are among the exemplars already, and not added again: {again:,}")
+        if callback is not None and (told := self._two_labels(dataset)):
+            run.note(told)
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
         return run
+
+    def _two_labels(self, dataset: Dataset) -> str | None:
+        """What to know where an image of one class is an exemplar of another."""
+        assert self.exemplars is not None
+        held: dict[bytes, str] = {}
+        for name, images in zip(self.classes, self.exemplars, strict=True):
+            held |= dict.fromkeys(map(digest, images), name)
+        torn = []
+        for x, y in ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y)):
+            names = ((dataset.classes[label], held.get(digest(image))) for image, label in zip(x, y, strict=True))
+            torn += [(new, old) for new, old in names if old not in (None, new)]
+        if not torn:
+            return None
+        (new, old), more = torn[0], f" (and {len(torn) - 1:,} more such)" if len(torn) > 1 else ""
+        return f"an image of class {new!r} is an exemplar of {old!r}{more}: one of the two labels is wrong"
 
     def _joined(self, dataset: Dataset, known: str) -> tuple[Dataset, Scenario]:
         """Exemplars and new images as one data set, and the tasks so far with the new one."""
@@ -295,6 +313,11 @@ def among(images: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which of the images are also among others, level for level: (n,)."""
     known = {image.tobytes() for image in others} if len(images) else set()
     return np.array([image.tobytes() in known for image in images], bool)
+
+
+def digest(image: np.ndarray) -> bytes:
+    """Tells images apart, level for level."""
+    return hashlib.sha256(image.tobytes()).digest()
 
 
 def refuse_empty(scenario: Scenario, first: int = 0) -> None:

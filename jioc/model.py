@@ -251,6 +251,14 @@ def save(place: str | Path, learner: Learner) -> None:
         settle(folder)  # where the disk failed, what was written for nothing goes
 
 
+def learnt_on(folder: Path, tasks: int) -> bool:
+    """Whether the model there has learnt more tasks than that."""
+    try:
+        return len(read_about(folder).sizes) > tasks
+    except Refused:
+        return False
+
+
 def settle(folder: Path) -> None:
     """End a replacement that was begun: what model.json names takes its place, what it does not name goes."""
     for name in ("model.json", WEIGHTS, EXEMPLARS):

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from . import config as settings
 from .config import Options, Seed, refusal
 from .errors import Refused, unknown
+from .flags import idle
 from .methods import specs
 from .methods.specs import FIRST, own_options
 from .pycil import METHODS
@@ -23,6 +24,7 @@ from .resolve import merged
 
 Values = dict[str, Any]
 Runs = dict[str, Values]
+PLAIN: Values = {"coordination": {"coordinate": "none"}}  # under what is said for every run and may pass one by
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
 LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC
@@ -305,8 +307,9 @@ def read(path: Path) -> Recipe:
         raise Refused(f"{str(path)!r}: {empty[0]} has no values in the matrix")
     if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
         raise Refused(f"{str(path)!r}: a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
-    base = _seedless(nested(file.base))
+    base = merged(PLAIN, _seedless(nested(file.base)))
     runs: Runs = {}
+    coordinated = False
     for word, change in (file.runs or {"": {}}).items():
         for combined in itertools.product(*([(key, value) for value in of] for key, of in file.matrix.items())):
             name = "-".join([word] * bool(word) + [_word(key, value) for key, value in combined])
@@ -318,9 +321,17 @@ def read(path: Path) -> Recipe:
             if "method" not in runs[name]:
                 raise Refused(f"{str(path)!r}: run {name!r} has no method")
             try:
-                own_options(specs.find(str(runs[name]["method"])), settings.make(**runs[name]).options)
+                config = settings.make(**runs[name])
+                own_options(specs.find(config.method), config.options)
+                idle(merged(nested(change or {}), nested(dict(combined))), config)
+                coordinated |= config.coordination.coordinate != "none"
             except Refused as error:
                 raise Refused(f"{str(path)!r}: run {name!r}: {error}") from None
+    if runs and not coordinated:
+        try:
+            idle(nested(file.base), config)
+        except Refused as error:
+            raise Refused(f"{str(path)!r}: {error}") from None
     return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
 
 

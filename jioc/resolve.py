@@ -1,10 +1,11 @@
 """From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
 
 import copy
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from .config import Config, Schedule, at
+from .config import Config, Coordination, Schedule, at, without_effect
 from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
@@ -21,6 +22,9 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
             f"{entry.name} comes as images of {entry.size}x{entry.size}; --image-size and --canvas cannot change that"
         )
     options = own_options(spec, config.options)
+    coordination = config.coordination
+    if "coordinate" not in coordination.model_fields_set:
+        refuse_idle(coordination, coordination.model_fields_set)
     backbone = config.backbone or entry.backbone
     _check_backbone(backbone, entry)
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
@@ -29,9 +33,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         _check_memory(config, entry.classes, spec)
     if spec.second is None and config.second != Schedule():
         raise Refused(f"second: {spec.name} has no second stage")
-    coordination = config.coordination
-    if coordination.host_kd is None:
-        coordination = coordination.model_copy(update={"host_kd": spec.host_kd})
+    whole = {"coordinate": coordination.coordinate, "host_kd": coordination.host_kd or spec.host_kd}
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
     canvas = datasets.usual_canvas(size) if entry.module == "pictures" else size
@@ -39,7 +41,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
     return config.model_copy(
         update={
             "options": options.model_dump(),
-            "coordination": coordination,
+            "coordination": coordination.model_copy(update=whole),
             "backbone": backbone,
             "stem": config.stem or entry.stem,
             **({} if entry.module == "vectors" else sizes),
@@ -53,10 +55,19 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
     )
 
 
+def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
+    """Options of JIOC that somebody said without choosing what is coordinated."""
+    names = [name for name in Coordination.model_fields if name in said and name in without_effect("none", None)]
+    if names and coordination.coordinate == "none":
+        told = ", ".join("--" + name.replace("_", "-") for name in names)
+        raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
+
+
 STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say once another is given
     "method": ("options", "later", "first", "second", "coordination.host_kd"),
     "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
     "backbone": ("stem",),
+    "image_size": ("canvas", "backbone", "stem"),
     "seed": ("init_seed", "data_seed"),
     "memory": ("memory_per_class",),
     "order_seed": ("order",),
@@ -89,7 +100,7 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     for name, derived in STALE.items():
         given, before = at(above, name), at(below, name)
         if given is not None and (name in RIVALS or (before is not None and _differ(name, given, before))):
-            for other in derived:
+            for other in _of_size(both, before) if name == "image_size" else derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both
                 if isinstance(holder, dict):
@@ -105,6 +116,16 @@ def _differ(name: str, given: Any, before: Any) -> bool:
         with suppress(TypeError, ValueError):
             return float(given) != float(before)
     return str(given) != str(before)
+
+
+def _of_size(values: dict[str, Any], size: Any) -> list[str]:
+    """What is as the image size gives it; anything else somebody chose."""
+    if not isinstance(size, int):
+        return []
+    usual: dict[str, Any] = {"canvas": datasets.usual_canvas(size)}
+    if values.get("data") not in datasets.DATASETS:
+        usual |= dict(zip(("backbone", "stem"), datasets.network_for(size), strict=True))
+    return [name for name in STALE["image_size"] if values.get(name) == usual.get(name)]
 
 
 def _check_backbone(name: str, entry: datasets.Entry) -> None:

@@ -63,6 +63,10 @@ def run(
     """
     if config is None:
         config = settings.make(**values)
+    elif not isinstance(config, Config):
+        raise Refused(
+            f"jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; not {config!r}"
+        )
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
@@ -386,8 +390,12 @@ class Run:
         if self.store is None:
             return
         kept = self.config.keep_exemplars and self.spec.memory != "all"
-        model.save(self.store.folder, Learner.of(self, exemplars=kept))
-        self.store.result(result)  # last: where it is whole, so is the model
+        with self.store.writing():
+            if model.learnt_on(self.store.folder, len(self.scenario.sizes)):
+                self.note("the model here has learnt on since this run ended; it stays as it is")
+            else:
+                model.save(self.store.folder, Learner.of(self, exemplars=kept))
+            self.store.result(result)  # last: where it is whole, so is the model
 
 
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:

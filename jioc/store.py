@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,7 +14,7 @@ import yaml
 from . import config as settings
 from .config import Config
 from .data.catalogue import DATASETS
-from .errors import Refused
+from .errors import Failed, Refused
 from .files import write
 from .resolve import resolve
 
@@ -44,8 +44,20 @@ class Store:
         self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
 
     def close(self) -> None:
-        self._log.close()
+        with suppress(OSError):  # of a line that found no room, and was told
+            self._log.close()
         self._lock.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A disk that is full or fails, as a sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise Failed(
+                f"the run cannot be kept in {str(self.folder)!r}: {error.strerror or error}; "
+                "with that mended, --resume goes on from the last checkpoint"
+            ) from None
 
     def result(self, result: dict[str, Any]) -> None:
         write(self.folder / "result.json", (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
@@ -58,8 +70,9 @@ class Store:
             return False
 
     def log(self, line: dict[str, Any]) -> None:
-        self._log.write((json.dumps(line) + "\n").encode())
-        self._log.flush()
+        with self.writing():
+            self._log.write((json.dumps(line) + "\n").encode())
+            self._log.flush()
 
     @property
     def log_size(self) -> int:

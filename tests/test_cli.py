@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from trees import class_folders
 
 from jioc import config as settings
 from jioc.cli import main
@@ -294,6 +295,20 @@ def test_what_somebody_wrote_holds_for_whichever_method_and_data_are_chosen() ->
     assert derived == above | {"later": {"epochs": 9}}
 
 
+def test_another_image_size_over_a_config_brings_its_own_canvas_and_network(tmp_path: Path) -> None:
+    from jioc.resolve import merged, resolve
+
+    folder = str(class_folders(tmp_path / "pets", {"cat": 2, "dog": 2}))
+    for size, other in [(20, 16), (20, 32), (84, 32), (32, 224)]:
+        file = settings.plain(resolve(settings.make(method="icarl", data=folder, image_size=size)))
+        flags = resolve(settings.make(method="icarl", data=folder, image_size=other))
+        assert resolve(settings.make(**merged(file, {"image_size": str(other)}))) == flags
+    chosen = {"image_size": 20, "canvas": 40, "backbone": "resnet18", "stem": "cifar-pool"}
+    assert merged(chosen, {"image_size": 32}) == chosen | {"image_size": 32}
+    named = {"data": "tinyimagenet", "image_size": 32, "canvas": 32, "backbone": "resnet32"}
+    assert merged(named, {"image_size": 64}) == {"data": "tinyimagenet", "image_size": 64, "backbone": "resnet32"}
+
+
 def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:
     from jioc.resolve import resolve
 
@@ -349,7 +364,7 @@ def test_an_error_without_words_is_told_by_its_kind(tmp_path: Path, monkeypatch:
     assert first_line(ValueError("\none\ntwo")) == "one" and first_line(ValueError()) == "ValueError"
     assert sentence(ValueError()) == "ValueError: no message"
     (file := tmp_path / "config.yaml").write_text("method: icarl\n")
-    monkeypatch.setattr(yaml, "safe_load", wordless)
+    monkeypatch.setattr(yaml, "load", wordless)
     monkeypatch.setattr(on_slurm, "_submitit", lambda: SimpleNamespace(AutoExecutor=wordless))
     for work in (
         lambda: settings.read(file),
@@ -403,9 +418,19 @@ def test_what_is_no_yaml_is_named_with_its_line(
     path.write_text("method: icarl\nmemory: 5\n  epochs: 3\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}', line 3: this is no YAML: mapping values are not allowed here\n"
+    path.write_text("base: &a {method: icarl, later: {epochs: 1}}\nruns:\n  a: {}\n  b: {}\n  a: {memory: 40}\n")
+    assert main([*words, str(path)]) == 2
+    assert capsys.readouterr().err == f"jioc: '{path}', line 5: this is no YAML: 'a' stands there twice\n"
     path.write_text("method: icarl\nseed: 2020-13-45\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}' cannot be read as YAML: month must be in 1..12\n"
+
+
+def test_a_name_of_a_yaml_may_stand_over_the_one_it_takes_along(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text("a: &a {x: 1, y: 1}\nb: &b {<<: *a, y: 2}\nc: {<<: *b, x: 3}\n")
+    both = {"x": 1, "y": 2}
+    assert settings.read(path) == {"a": {"x": 1, "y": 1}, "b": both, "c": both | {"x": 3}}
 
 
 def test_a_dry_run_prints_and_writes_nothing(

@@ -311,3 +311,11 @@ def test_arrays_that_are_no_images_are_refused(shape: tuple[int, ...], sentence:
 def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parent.parent / "examples" / "sklearn_api.py"), run_name="__main__")
     assert "digits 0 to 9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", [{"gamma2": 5}, {"gamma1": np.float32(0)}, {"settings": {"temperature": 3}}])
+def test_options_of_jioc_without_effect_are_refused(given: dict[str, Any]) -> None:
+    name = next(iter(given.get("settings", given)))
+    for learn in (IncrementalClassifier(**QUICK, **given).fit, IncrementalClassifier(**QUICK, **given).partial_fit):
+        with pytest.raises(ValueError, match=f"^{name}: without effect, because nothing is coordinated; add coordin"):
+            learn(*blobs())

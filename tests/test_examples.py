@@ -123,6 +123,8 @@ def test_the_rows_and_labels_are_those_of_the_file(data_file: Any) -> None:
         ("load = lambda: (x, y, x[:, :8], y)", "images to train on are (9, 9, 1) and to test on (8, 9, 1)"),
         ("load = lambda: (x, y, x, y + 1)", "class '4' of the test set in 'mine.py' has no training image"),
         ("load = lambda: (x[:0], y[:0], x[:0], y[:0])", "returns no training image"),
+        ("load = lambda: (x, np.where(y == 2, np.nan, y), x, y)", "train_y in 'mine.py' has no label for image 4: nan"),
+        ("load = lambda: (x, y, x, [0, None] * 4)", "test_y in 'mine.py' has no label for image 1: None"),
     ],
 )
 def test_arrays_that_are_no_data_set_are_refused(
@@ -134,6 +136,30 @@ def test_arrays_that_are_no_data_set_are_refused(
     assert not (tmp_path / "run").exists()
 
 
+def test_arrays_are_looked_at_as_folders_are(data_file: Any, tmp_path: Path) -> None:
+    path = data_file(
+        "x = np.arange(12, dtype=np.uint8).repeat(81).reshape(12, 9, 9)\n"
+        "y = ['a', 'a', 'b', 'b', 'c', 'c', 'B\\u00e4r', 'Ba\\u0308r']\n"
+        "x[1] = x[5] = x[9]\n"
+        "load = lambda: (x[:8], y, x[8:], ['a', 'a', 'b', 'c'])\n"
+    )
+    told: list[str] = []
+    dataset = load(make(method="icarl", data=str(path)), lambda kind, what: told.append(what["text"]))
+    assert told == [
+        "'train_x[1]' is also in the test set, as 'test_x[1]'; it is left out",
+        "'train_x[5]' is also in the test set, as 'test_x[1]'; it is left out",
+        "'train_x[5]' of class 'c' is the same image as 'train_x[1]' of class 'a': one of the two labels is wrong",
+        "class 'B\u00e4r' has no test image; it is learnt and not judged",
+    ]
+    assert dataset.classes == ["B\u00e4r", "a", "b", "c"]
+    assert dataset.train_y.tolist() == [1, 2, 2, 3, 0, 0] and dataset.train_x[:, 0, 0, 0].tolist() == [0, 2, 3, 4, 6, 7]
+    assert dataset.test_y.tolist() == [1, 1, 2, 3] and dataset.record["skipped"][0][0] == "train_x[1]"
+    with pytest.raises(Refused, match="'train_x\\[1\\]' is also in the test set.*and 1 more.*--on-bad skip"):
+        load(make(method="icarl", data=str(path), on_bad="fail"))
+    with pytest.raises(Refused, match="^every training image in 'same.py' is in the test set too$"):
+        load(make(method="icarl", data=str(data_file("load = lambda: (x, y, x, y)", "same.py"))))
+
+
 def test_a_data_file_that_has_changed_is_read_again(data_file: Any) -> None:
     for when, level in enumerate([3, 7, 7]):
         path = data_file(f"load = lambda: (x + np.uint8({level}), y, x, y)")
@@ -143,12 +169,15 @@ def test_a_data_file_that_has_changed_is_read_again(data_file: Any) -> None:
 
 def test_a_run_goes_on_with_the_same_arrays_alone(data_file: Any, tmp_path: Path) -> None:
     level = tmp_path / "level"
-    level.write_text("1")
-    path = data_file(f"load = lambda: (x + np.uint8(__import__('pathlib').Path({str(level)!r}).read_text()), y, x, y)")
+    level.write_text("10")
+    path = data_file(
+        "x += np.arange(8, dtype=np.uint8)[:, None, None]\n"
+        f"load = lambda: (x + np.uint8(__import__('pathlib').Path({str(level)!r}).read_text()), y, x, y)"
+    )
     values: dict[str, Any] = {"method": "finetune", "tasks": 2, "later": {"epochs": 2}, "device": "cpu"}
     with pytest.raises(Interrupted):
         jioc.run(data=str(path), out=tmp_path / "run", stop=lambda: True, **values)
-    level.write_text("2")
+    level.write_text("20")
     path.touch()  # a file that has not changed is not asked again
     with pytest.raises(Refused, match="are not those this run began with"):
         jioc.run(data=str(path), out=tmp_path / "run", resume=True, **values)

@@ -95,6 +95,20 @@ def test_csv_with_and_without_names(tmp_path: Path, head: str) -> None:
     assert [shown(x) for x in d.train_x] == [colour(0), colour(1)]
 
 
+@pytest.mark.parametrize("word", ["val", "Validation"])
+def test_rows_of_validation_serve_as_test_only_where_there_is_no_other(tmp_path: Path, word: str) -> None:
+    class_folders(tmp_path, {"pool": 7})
+    rows = [f"pool/{i}.png,{'ab'[i % 2]},{split}\n" for i, split in enumerate(["train"] * 2 + [word] * 2)]
+    (tmp_path / "list.csv").write_text("".join(rows))
+    d, told = read(tmp_path / "list.csv")
+    assert [shown(x) for x in d.test_x] == [colour(2), colour(3)] and not told
+    rows += ["pool/4.png,a,test\n", "pool/5.png,b,test\n", f"pool/6.png,only-there,{word}\n"]
+    (tmp_path / "list.csv").write_text("".join(rows))
+    d, told = read(tmp_path / "list.csv")
+    assert [shown(x) for x in d.test_x] == [colour(4), colour(5)] and d.classes == ["a", "b"]
+    assert told == ["validation rows beside test rows are not used: 3"]
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -113,6 +127,20 @@ def test_a_wrong_csv_gets_a_sentence(tmp_path: Path, text: str, told: str) -> No
     (tmp_path / "list.csv").write_text(text)
     with pytest.raises(Refused, match=told):
         read(tmp_path / "list.csv")
+
+
+def test_a_name_whose_accents_stand_apart_is_the_same_class(tmp_path: Path) -> None:
+    joined, apart = "B\u00e4r", "Ba\u0308r"
+    class_folders(tmp_path / "train", {joined: 2, "cat": 2})
+    class_folders(tmp_path / "test", {apart: 1, "cat": 1}, first=10)
+    d, told = read(tmp_path)
+    assert d.classes == [joined, "cat"] and d.test_y.tolist() == [0, 1] and not told
+    class_folders(tmp_path / "train", {apart: 1}, first=20)
+    d, _ = read(tmp_path)
+    assert d.classes == [joined, "cat"] and d.train_y.tolist() == [0, 0, 0, 1, 1]
+    class_folders(tmp_path, {"pool": 4})
+    (tmp_path / "list.csv").write_text("".join(f"pool/{i}.png,{(joined, apart)[i % 2]}\n" for i in range(4)))
+    assert read(tmp_path / "list.csv")[0].classes == [joined]
 
 
 # --- kinds of pictures: what each looks like at 8x8 ---
@@ -340,7 +368,7 @@ def test_a_file_twice_in_a_class_cannot_be_on_both_sides_of_a_split(folder: Path
 
 def test_one_picture_under_two_names_of_classes_is_told(folder: Path) -> None:
     (folder / "dog" / "9.png").write_bytes((folder / "cat" / "0.png").read_bytes())
-    assert "'dog/9.png' of class 'dog' is the same file as 'cat/0.png' of class 'cat'" in read(folder)[1][0]
+    assert "'dog/9.png' of class 'dog' is the same image as 'cat/0.png' of class 'cat'" in read(folder)[1][0]
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,17 @@ def test_a_run_and_learning_on_give_the_weights_of_one_run(
     assert str(place) not in before["model.json"].decode() + after["model.json"].decode()
 
 
+def test_a_run_whose_result_was_lost_leaves_the_model_that_has_learnt_on(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["learn", str(run), str(place / "two"), "--epochs", "1", "--device", "cpu"]) == 0
+    before = contents(run)
+    (run / "result.json").unlink()
+    assert main(["run", "--config", str(run / "config.yaml"), "--out", str(run), "--resume"]) == 0
+    assert contents(run) == before
+    assert "the model here has learnt on since this run ended; it stays as it is" in capsys.readouterr().err
+
+
 def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -> None:
     before = contents(run)
 
@@ -104,6 +115,26 @@ def test_known_classes_are_refused_or_added(
     again = 4 + 20 - len(held[5])  # of the 20 new images to train on, those that were exemplars
     assert again and [len(e) for e in learner.exemplars] == [4, 4, 4, 4, 4, len(held[5]), 20, 20]
     assert f"among the exemplars already, and not added again: {again}\n" in capsys.readouterr().err
+
+
+def test_a_class_is_known_however_its_accents_are_stored_and_an_exemplar_under_another_name_is_told(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    joined, apart = "B\u00e4r", "Ba\u0308r"
+    about = (run / "model.json").read_text()
+    for kept, given in [(joined, apart), (apart, joined)]:
+        (run / "model.json").write_text(about.replace('"5"', f'"{kept}"'))
+        more = tmp_path / kept
+        shutil.copytree(place / "six" / "5", more / given)
+        shutil.copytree(place / "six" / "4", more / "vier")
+        out = tmp_path / f"{kept}-on"
+        words = ["learn", str(run), str(more), "--epochs", "1", "--device", "cpu", "--out", str(out)]
+        assert main(words) == 2
+        assert capsys.readouterr().err.startswith(f"jioc: already learnt: {joined!r}; --known add")
+        assert main([*words, "--known", "add"]) == 0
+        assert jioc.load(out).classes == [*"01234", kept, "vier"]
+        told = "an image of class 'vier' is an exemplar of '4' (and 3 more such): one of the two labels is wrong"
+        assert told in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(

@@ -216,5 +216,6 @@ def test_the_list_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_in_ssil_the_distillation_is_kept_unless_asked_otherwise() -> None:
     assert resolve(make(method="ssil")).coordination.host_kd == "keep"
-    assert resolve(make(method="ssil", coordination={"host_kd": "replace"})).coordination.host_kd == "replace"
+    asked = {"coordinate": "oc", "host_kd": "replace"}
+    assert resolve(make(method="ssil", coordination=asked)).coordination.host_kd == "replace"
     assert resolve(make(method="icarl")).coordination.host_kd == "replace"

@@ -1,6 +1,7 @@
 """The recipes are the paper's tables, cell by cell; the line that repeats a run repeats it."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from trees import class_folders
 from jioc import cli, command, recipes
 from jioc import config as settings
 from jioc.config import MACHINE, Config
+from jioc.errors import Refused
 from jioc.flags import idle, said
-from jioc.jobs import select
+from jioc.jobs import plan, select
 from jioc.methods.specs import SPECS, find
 from jioc.report import paper
 from jioc.resolve import resolve
@@ -128,7 +130,7 @@ def test_the_line_of_any_run_gives_its_settings(
 ) -> None:
     given: dict[str, Any] = {
         "later": {"epochs": epochs, "lr": lr, **rate}, "first": {"epochs": first}, "compile": compiled,
-        "coordination": {"kd_t2": kd_t2},
+        "coordination": {"coordinate": "none", "kd_t2": kd_t2},
     }  # fmt: skip
     config = resolve(settings.make(**other, **given, device="cpu", checkpoint_every=7))
     differs = settings.differences(settings.plain(repeated(config)), settings.plain(config))
@@ -166,3 +168,46 @@ def test_every_row_of_the_comparison_runs() -> None:
     for values in select(recipes.find("comparison").make(), ["cifar100-lt"]).values():
         result = run(**values | small)
         assert result["complete"] and len(result["tasks"]) == 2
+
+
+IDLE = "--gamma1: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc"
+
+
+def planned(path: Path, text: str, **flags: Any) -> dict[str, str]:
+    path.write_text(text)
+    jobs = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {"coordination": flags} if flags else {}, path)
+    return {job.name: job.config.coordination.coordinate for job in jobs}
+
+
+def test_options_of_jioc_without_effect_are_refused_in_a_grid_too(tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    kept = settings.plain(resolve(settings.make(method="icarl")))  # as config.yaml has it, nothing coordinated
+    earlier = f"base: {json.dumps(kept)}\n"
+    own = "runs: {plain: {}, strong: {coordination: {gamma1: 2}}}\n"
+    for text, where in [
+        ("base: {method: icarl}\n" + own, "run 'strong': "),
+        ("base: {method: icarl}\nmatrix: {coordination.gamma1: [1, 2]}\n", "run 'gamma1-1': "),
+        (earlier + own, "run 'strong': "),
+        ("base: {method: icarl, coordination: {gamma1: 2}}\nruns: {a: {}, b: {memory: 40}}\n", ""),
+    ]:
+        with pytest.raises(Refused, match=f"^{re.escape(f'{str(path)!r}: {where}{IDLE}')}$"):
+            planned(path, text)
+    both = "runs: {plain: {}, whole: {coordination: {coordinate: jioc}}}\n"
+    found = {"plain-seed1": "none", "whole-seed1": "jioc"}
+    assert planned(path, "base: {method: icarl, coordination: {gamma1: 2}}\n" + both) == found
+    assert planned(path, "base: {method: icarl}\n" + both, gamma1=2) == found  # a flag holds for every run
+    assert planned(path, earlier + "runs: {again: {}}\n") == {"again-seed1": "none"}
+    with pytest.raises(Refused, match=f"^{IDLE}$"):
+        planned(path, "runs: {plain: {method: icarl}}\n", gamma1=2)
+
+
+def test_options_of_jioc_without_effect_are_refused_from_python_and_in_a_config(tmp_path: Path) -> None:
+    idle: dict[str, Any] = {"method": "icarl", "coordination": {"gamma1": 2}}
+    config = tmp_path / "c.yaml"
+    config.write_text(json.dumps(idle))
+    for attempt in (lambda: run(**idle), lambda: run(Config(**idle)), lambda: cli.run(["--config", str(config)])):
+        with pytest.raises(Refused, match=f"^{IDLE}$"):
+            attempt()
+    chosen = settings.make(method="icarl", coordination={"coordinate": "none", "gamma1": 2})
+    for once in (resolve(chosen), resolve(settings.make(method="icarl"))):
+        assert resolve(once) == resolve(settings.make(**settings.plain(once))) == once

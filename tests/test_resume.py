@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -281,12 +282,33 @@ def test_a_disk_that_is_full_leaves_the_checkpoint_before(
         real(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(OSError):
+    told = f"the run cannot be kept in {str(full)!r}: No space left on device; with that mended, --resume goes on"
+    with pytest.raises(Failed, match=f"^{re.escape(told)}"):
         run(**LONGER, out=full)
     monkeypatch.undo()
+    assert not list(full.rglob("*.partial"))
     run(**LONGER, out=full, resume=True)
     assert outcome(full) == outcome(alone)
     assert not list(full.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("place", ["jioc.checkpoint._carry", "jioc.store.Store.result", "log.jsonl"])
+def test_wherever_a_disk_is_full_it_is_a_sentence(
+    place: str, tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device", "a", None, "b")
+
+    out = tmp_path / "run"
+    if place == "log.jsonl":
+        out.mkdir()
+        (out / place).symlink_to("/dev/full")
+        monkeypatch.setattr("jioc.store._begun", lambda path: True)
+        monkeypatch.setattr(Store, "cut_log", lambda *args: None)  # a device cannot be cut
+    else:
+        monkeypatch.setattr(place, fails)
+    with pytest.raises(Failed, match="^the run cannot be kept in .*run': No space left on device; with that mended"):
+        run(method="replay", **small, out=out)
 
 
 def test_a_state_survives_packing(tmp_path: Path) -> None:

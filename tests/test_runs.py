@@ -210,3 +210,14 @@ def test_the_public_names() -> None:
         jioc.JIOC(coordinate="jiocc")
     with pytest.raises(Refused, match="not both: memory"):
         jioc.run(Config(method="icarl"), memory=40)
+
+
+def test_a_place_may_be_a_path_and_what_is_no_configuration_is_refused(tmp_path: Path) -> None:
+    made = settings.make(method=tmp_path / "mine.py", data=tmp_path / "pets")
+    assert (made.method, made.data) == (str(tmp_path / "mine.py"), str(tmp_path / "pets"))
+    with pytest.raises(
+        Refused, match="^jioc.run takes settings by their names, such as method='icarl', or .*; not 'wa'$"
+    ):
+        run("wa")  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="^--data: 5 is refused"):
+        settings.make(method="icarl", data=5)

@@ -57,10 +57,12 @@ def load(
         where = archives.located(entry, catalogue.data_folder(config.data_dir), cache.cache_folder(config.data_cache))
     if entry.module == "pictures":
         dataset = module.load(entry, where, config, tell, thorough)
-        if len(dataset.classes) == 1 and not more:
-            tell("note", {"text": _one_class(dataset.classes[0], entry)})
+    elif entry.module == "own":
+        dataset = module.load(entry, where, config, tell)
     else:
         dataset = replace(module.load(entry, where, config), tasks=entry.tasks)
+    if len(dataset.classes) == 1 and not more:
+        tell("note", {"text": _one_class(dataset.classes[0], entry)})
     if not len(dataset.train_y):
         raise Refused(f"{config.data} holds no usable training image")
     if config.flip is not None:

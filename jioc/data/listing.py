@@ -8,6 +8,7 @@ import csv
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Any, NamedTuple
 from ..errors import Refused
 
 TRAIN = ("train", "training")
-TEST = ("test", "testing", "val", "valid", "validation")
+VALIDATION = ("val", "valid", "validation")
+TEST = ("test", "testing", *VALIDATION)
 LITTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by file managers; hidden files are passed over too
 
 
@@ -52,9 +54,16 @@ def natural(name: str) -> tuple[list[Any], str]:
     return parts, name
 
 
+def composed(name: str) -> str:
+    """A class's name as it is typed: file systems and archives of some machines take letters and accents apart."""
+    return unicodedata.normalize("NFC", name)
+
+
 def class_names(place: Path) -> list[str]:
     """The classes that a folder or csv names, images aside."""
-    return sorted({label for _, label, _ in csv_rows(place)}, key=natural) if place.is_file() else _names(place)
+    if not place.is_file():
+        return _names(place)
+    return sorted({label for _, label, _ in _used(csv_rows(place))[0]}, key=natural)
 
 
 def sample(place: Path, most: int) -> list[str]:
@@ -79,8 +88,10 @@ def sample(place: Path, most: int) -> list[str]:
 def of_place(place: Path) -> Listing:
     if not place.is_file():
         return of_folder(place)
-    rows = csv_rows(place)
-    return of_rows(place.parent, rows, "csv", sorted({label for _, label, _ in rows}, key=natural))
+    rows, notes = _used(csv_rows(place))
+    found = of_rows(place.parent, rows, "csv", sorted({label for _, label, _ in rows}, key=natural))
+    found.notes += notes
+    return found
 
 
 # --- folders ---
@@ -95,14 +106,16 @@ def of_folder(root: Path) -> Listing:
     label = {name: c for c, name in enumerate(names)}
 
     def files(folder: Path) -> list[File]:
-        return [file for name in names if (folder / name).exists() for file in find.images(folder / name, label[name])]
+        homes = [(label[composed(name)], name) for name in folders(folder) if composed(name) in label]
+        homes = [(c, name) for c, name in sorted(homes) if (folder / name).exists()]
+        return [file for c, name in homes for file in find.images(folder / name, c)]
 
     if train is None:
         return Listing(find.root, "class folders", names, files(root), None, find.bad)
     layout = f"{train} and {test}" if test else f"{train} alone"
     found = Listing(find.root, layout, names, files(root / train), files(root / test) if test else None, find.bad)
     if test:
-        untaught = [name for name in folders(root / test) if name not in label]
+        untaught = [name for name in folders(root / test) if composed(name) not in label]
         find.bad += [(os.path.join(test, name), f"is a class that {train} does not have") for name in untaught]
     found.notes += [f"the folder {name!r} beside {train!r} is not used" for name in unused]
     return found
@@ -110,7 +123,7 @@ def of_folder(root: Path) -> Listing:
 
 def _names(root: Path) -> list[str]:
     train, _, _ = _splits(root)
-    return folders(root / train if train else root)
+    return sorted({composed(name) for name in folders(root / train if train else root)}, key=natural)
 
 
 def _splits(root: Path) -> tuple[str | None, str | None, list[str]]:
@@ -221,8 +234,12 @@ class Finder:
 PATH, LABEL, SPLIT = ("path", "filename", "file", "image", "image_path"), ("label", "class", "class_name"), ("split",)
 
 
-def csv_rows(place: Path) -> list[tuple[str, str, str | None]]:
-    """Path, label and split (train, test or None) of each row. The first row may name the columns."""
+Row = tuple[str, str, str | None]
+"""Path, label and split: train, test, val or None."""
+
+
+def csv_rows(place: Path) -> list[Row]:
+    """Each row; the first may name the columns."""
     try:
         with open(place, newline="", encoding="utf-8-sig") as file:
             rows = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
@@ -242,10 +259,19 @@ def csv_rows(place: Path) -> list[tuple[str, str, str | None]]:
     for number, row in enumerate(rows, 1):
         if len(row) <= max(path, label) or not row[path] or not row[label]:
             raise Refused(f"{str(place)!r}: row {number} has no path or no label")
-        found.append((row[path], row[label], _split(place, number, row, split)))
+        found.append((row[path], composed(row[label]), _split(place, number, row, split)))
     if len({split is None for _, _, split in found}) > 1:
         raise Refused(f"{str(place)!r}: some rows say which split they belong to and some do not")
     return found
+
+
+def _used(rows: list[Row]) -> tuple[list[Row], list[str]]:
+    """Rows of validation serve as the test set where there is no other; else they are left out, with a note."""
+    if not any(split == "test" for _, _, split in rows):
+        return [(path, label, "test" if split == "val" else split) for path, label, split in rows], []
+    used = [row for row in rows if row[2] != "val"]
+    unused = len(rows) - len(used)
+    return used, [f"validation rows beside test rows are not used: {unused:,}"] * bool(unused)
 
 
 def _column(head: list[str], names: tuple[str, ...]) -> int | None:
@@ -257,13 +283,13 @@ def _split(place: Path, number: int, row: list[str], column: int | None) -> str 
     if not word:
         return None
     if word not in TRAIN + TEST:
-        raise Refused(f"{str(place)!r}: row {number} has the split {word!r}; there is train and test")
-    return "train" if word in TRAIN else "test"
+        raise Refused(f"{str(place)!r}: row {number} has the split {word!r}; there is train, test and val")
+    return "train" if word in TRAIN else "val" if word in VALIDATION else "test"
 
 
 def of_rows(
     root: Path,
-    rows: list[tuple[str, str, str | None]],
+    rows: list[Row],
     layout: str,
     names: list[str],
     find_below: Callable[[str], str] = str,

@@ -4,7 +4,8 @@
         return train_x, train_y, test_x, test_y
 
 Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted values
-are the classes. Mean and deviation are measured on the training images.
+are the classes. Mean and deviation are measured on the training images. What is looked at in a folder is looked at here
+too: an image on both sides of the split, under two labels, or a class without a test image.
 """
 
 import hashlib
@@ -13,11 +14,14 @@ from types import ModuleType
 
 import numpy as np
 
+from ..callback import Callback
 from ..config import Config
 from ..errors import Refused
 from ..scripts import imported
+from .cache import Decoded
 from .catalogue import Entry, network_for, usual_tasks
 from .dataset import Dataset
+from .listing import File, Listing, composed
 
 SMALLEST = 4  # pixels, as of --image-size
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
@@ -30,27 +34,43 @@ def entry(place: Path) -> Entry:
     return Entry(place.stem, "own", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
 
 
-def load(entry: Entry, where: Path, config: Config) -> Dataset:
+def load(entry: Entry, where: Path, config: Config, tell: Callback) -> Dataset:
     from .arrays import statistics
-    from .pictures import usual_augment
+    from .pictures import assemble, report, usual_augment
 
     train_x, train_y, test_x, test_y = arrays(where.resolve())
-    names = np.unique(train_y)
-    x, judged_x = (np.ascontiguousarray(part.transpose(0, 3, 1, 2)) for part in (train_x, test_x))
-    y, judged_y = (np.searchsorted(names, part).astype(np.int64) for part in (train_y, test_y))
+    found = _listed(train_x, train_y, test_x, test_y)
+    classes, rows, labels, n, record = assemble(found, config.split_seed, config.test_share, named=False)
+    report(record, config.on_bad, tell)
+    if not n:
+        raise Refused(f"every training image in {where.name!r} is in the test set too")
+    x = np.ascontiguousarray(train_x[rows[:n]].transpose(0, 3, 1, 2))
+    judged_x = np.ascontiguousarray(test_x[rows[n:] - len(train_x)].transpose(0, 3, 1, 2))
     mean, std = statistics(x)
     return Dataset(
         name=entry.name,
-        classes=[str(name) for name in names],
+        classes=classes,
         train_x=x,
-        train_y=y,
+        train_y=labels[:n],
         test_x=judged_x,
-        test_y=judged_y,
+        test_y=labels[n:],
         mean=mean,
         std=std,
         augment=usual_augment(entry.size, entry.size),
-        record={"fingerprint": _fingerprint(x, y, judged_x, judged_y)},
+        tasks=usual_tasks(len(classes)),
+        record={"layout": "arrays", **record, "fingerprint": _fingerprint(x, labels[:n], judged_x, labels[n:])},
     )
+
+
+def _listed(train_x: np.ndarray, train_y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray) -> Decoded:
+    """The arrays as a folder's files would be: each image has a name, a label and a digest."""
+    names = np.unique(train_y)
+    files = [File(f"train_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, train_y))]
+    judged = [File(f"test_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, test_y))]
+    listing = Listing("", "arrays", [str(name) for name in names], files, judged)
+    found = b"".join(hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x))
+    digests = np.frombuffer(found, np.uint8).reshape(-1, 16)
+    return Decoded(listing, np.arange(len(digests)), {}, digests)
 
 
 _read: dict[Path, tuple[ModuleType, Arrays]] = {}
@@ -76,7 +96,7 @@ def _arrays(module: ModuleType, place: str) -> Arrays:
     if not isinstance(found, tuple | list) or len(found) != 4:
         raise Refused(f"load() in {place} should return train_x, train_y, test_x, test_y")
     train_x, train_y, test_x, test_y = (np.asarray(part) for part in found)
-    train_y, test_y = (y.astype(str) if y.dtype == object else y for y in (train_y, test_y))
+    train_y, test_y = _labels(train_y, "train", place), _labels(test_y, "test", place)
     train, test = _images(train_x, train_y, "train", place), _images(test_x, test_y, "test", place)
     if not len(train):
         raise Refused(f"load() in {place} returns no training image")
@@ -86,6 +106,18 @@ def _arrays(module: ModuleType, place: str) -> Arrays:
     if len(strange):
         raise Refused(f"class {str(strange[0])!r} of the test set in {place} has no training image")
     return train, train_y, test, test_y
+
+
+def _labels(y: np.ndarray, part: str, place: str) -> np.ndarray:
+    """Words as `listing` names classes; what tables put where there is no value is no label."""
+    objects = y.flat if y.dtype == object else ()
+    absent = [not isinstance(label, str) and str(label) in ("None", "nan", "NaT", "<NA>") for label in objects]
+    missing = np.flatnonzero(absent if y.dtype == object else y != y)
+    if len(missing):
+        raise Refused(f"{part}_y in {place} has no label for image {missing[0]}: {y.flat[missing[0]]}")
+    if y.dtype.kind not in "OU":
+        return y
+    return np.array([composed(str(label)) for label in y.flat], str).reshape(y.shape)
 
 
 def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:

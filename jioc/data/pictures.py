@@ -41,7 +41,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     folder = cache.cache_folder(config.data_cache)
     kept = cache.kept(found, entry.name, canvas, colour, settings, arrange, folder, tell, thorough)
     record = {"layout": found.layout, "image_size": size, "canvas": canvas, **kept.about}
-    _report(record, config.on_bad, tell)
+    report(record, config.on_bad, tell)
     mean, std = IMAGENET if named else (record["mean"], record["std"])
     n = kept.n_train
     if named and entry.images is not None and (n, len(kept.labels) - n) != entry.images:
@@ -73,7 +73,7 @@ def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
 SHOWN = 5  # of the files left out, on the screen; the record names all
 
 
-def _report(record: dict[str, Any], on_bad: str, tell: Callback) -> None:
+def report(record: dict[str, Any], on_bad: str, tell: Callback) -> None:
     skipped, notes = record["skipped"], record["notes"]
     if skipped and on_bad == "fail":
         file, why = skipped[0]
@@ -145,7 +145,7 @@ def _two_labels(good: np.ndarray, twin: np.ndarray, label: np.ndarray, files: li
     if not len(torn):
         return []
     a, b = files[torn[0]], files[twin[torn[0]]]
-    told = f"{a.path!r} of class {names[a.label]!r} is the same file as {b.path!r} of class {names[b.label]!r}"
+    told = f"{a.path!r} of class {names[a.label]!r} is the same image as {b.path!r} of class {names[b.label]!r}"
     more = f" (and {len(torn) - 1:,} more such)" if len(torn) > 1 else ""
     return [f"{told}{more}: one of the two labels is wrong"]
 

@@ -10,6 +10,7 @@ from ..errors import Refused, unknown
 from ..words import counted
 from . import catalogue, longtail
 from .dataset import Dataset
+from .listing import composed
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
-    for line in map(str, config.order):  # a name, which may have spaces, or several words
+    for line in (composed(str(line)) for line in config.order):  # a name, which may have spaces, or several words
         words = [line] if line in known else re.split(r"[\s,]+", line)
         strange = [word for word in words if word not in known]
         if strange:

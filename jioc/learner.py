@@ -28,7 +28,8 @@ from .errors import Refused, unknown
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
-from .nets.incremental import build
+from .methods.kept import begun
+from .nets.incremental import build, drawing_from
 from .resolve import resolve
 from .types import Task
 
@@ -273,8 +274,8 @@ def on_cpu(value: Any) -> Any:
     """The same tree with its tensors on the CPU."""
     if isinstance(value, dict):
         return {name: on_cpu(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [on_cpu(part) for part in value]
+    if isinstance(value, (list, tuple)):
+        return type(value)(on_cpu(part) for part in value)
     return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
@@ -317,10 +318,12 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
     total, per_class = (None, None) if spec.memory == "all" else (config.memory, config.memory_per_class)
     if spec.memory == "none":
         total, per_class = 0, None
-    return cls(
-        net=build(cls.plan(plain), generator).to(device),
-        memory=Memory(total, per_class, config.select),
-        options=specs.own_options(spec, config.options),
-        coordination=None if config.coordination.coordinate == "none" else JIOC(**config.coordination.model_dump()),
-        generator=generator,
-    )
+    parts: dict[str, Any] = {
+        "net": build(cls.plan(plain), generator).to(device),
+        "memory": Memory(total, per_class, config.select),
+        "options": specs.own_options(spec, config.options),
+        "coordination": None if config.coordination.coordinate == "none" else JIOC(**config.coordination.model_dump()),
+        "generator": generator,
+    }
+    with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
+        return begun(cls(**parts))

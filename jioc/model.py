@@ -73,6 +73,7 @@ class About(Options):
     augment: dict[str, Any] | None  # of training images; None: none that we know
     plans: dict[str, dict[str, Any]]  # of the method's networks
     config: dict[str, Any]
+    frozen: dict[str, list[str]] = {}  # parameters that are not trained, of a method of somebody's own
     files: dict[str, Checked] = {}
 
     def sound(self) -> str | None:
@@ -115,6 +116,8 @@ def taken_apart(learner: Learner) -> tuple[dict[str, Any], State, State | None]:
         "plans": {name: value["plan"] for name, value in nets.items()},
         "config": _portable(settings.plain(learner.config)),
     }
+    if not type(learner.method).__module__.startswith("jioc."):
+        about["frozen"] = {name: value["frozen"] for name, value in nets.items()}
     learning = None
     if learner.exemplars is not None:
         learning = {
@@ -140,12 +143,15 @@ def put_together(
     config = _config(about, method)
     made = make_method(config, c, torch.Generator(), device)
     state: State = {"teacher": None} | weights | {"memory": []}
+    state.setdefault("means", None)  # which earlier versions let a method leave out
     if learning is not None:
         state["teacher"] = learning["teacher"]
     _sound_networks(about, made, state)
     for name in about.plans.keys() & set(made.persistent):
         if state[name] is not None:
             state[name] = {"plan": about.plans[name], "weights": state[name]}
+            if name in about.frozen:
+                state[name]["frozen"] = about.frozen[name]
     made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
     learner = Learner(
         config=config,

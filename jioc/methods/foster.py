@@ -105,6 +105,9 @@ class FOSTER(Method):
         self.boosted_means = class_means(self.memory, features, wide.width)
         self.means = class_means(self.memory, partial(data.features, self.net), self.net.width)
 
+    def keep_teacher(self) -> None:
+        """None: `old_output` is the previous network, and the boosted one teaches its student."""
+
     def rehearsed(self, task: Task, data: TaskData) -> None:
         self.boosted = None  # the compressed network has seen more
         super().rehearsed(task, data)

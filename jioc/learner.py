@@ -160,6 +160,7 @@ class Learner:
         joined, scenario = self._joined(dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1])
         run = Run(resolve(config or self.config, entry), joined, None, callback, stop, scenario)
+        specs.refuse_other(run.config.method, *map(specs.sha256_of, (type(self.method), type(run.method))))
         run.take_up(self, reseed)
         again = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
         if again:
@@ -258,6 +259,7 @@ class Learner:
         """Plain values, arrays and tensors on the CPU; who unpickles without this device goes on on the CPU."""
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         kept |= {"config": plain(self.config), "method": on_cpu(self.method.state()), "device": str(self.device)}
+        kept["sha256"] = specs.sha256_of(type(self.method))
         return unpickled, (kept,)
 
 
@@ -266,6 +268,7 @@ def unpickled(kept: dict[str, Any]) -> Learner:
     here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
     device = wanted if here else torch.device("cpu")
     method = make_method(config, kept["look"].shape[0], torch.Generator(), device)
+    specs.refuse_other(config.method, kept.pop("sha256", None), specs.sha256_of(type(method)))
     method.load_state(kept["method"], device)
     return Learner(**kept | {"config": config, "method": method, "device": device})
 

@@ -38,7 +38,7 @@ from .errors import Refused
 from .files import flush_folder, write
 from .learner import Learner, Look, make_method
 from .methods.base import Method
-from .methods.specs import of_model
+from .methods.specs import of_model, sha256_of
 from .nets.incremental import build
 from .resolve import resolve
 from .store import model_folder
@@ -54,6 +54,13 @@ class Checked(Options):
     """A file beside model.json."""
 
     bytes: Count
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Origin(Options):
+    """A method of somebody's own, and the file that it was in."""
+
+    name: str
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -73,6 +80,7 @@ class About(Options):
     augment: dict[str, Any] | None  # of training images; None: none that we know
     plans: dict[str, dict[str, Any]]  # of the method's networks
     config: dict[str, Any]
+    method: Origin | None = None  # None: one of this package, or saved by an earlier version
     frozen: dict[str, list[str]] = {}  # parameters that are not trained, of a method of somebody's own
     files: dict[str, Checked] = {}
 
@@ -116,7 +124,10 @@ def taken_apart(learner: Learner) -> tuple[dict[str, Any], State, State | None]:
         "plans": {name: value["plan"] for name, value in nets.items()},
         "config": _portable(settings.plain(learner.config)),
     }
-    if not type(learner.method).__module__.startswith("jioc."):
+    method = type(learner.method)
+    if (checksum := sha256_of(method)) is not None:
+        about["method"] = {"name": method.spec.name, "sha256": checksum}
+    if not method.__module__.startswith("jioc."):
         about["frozen"] = {name: value["frozen"] for name, value in nets.items()}
     learning = None
     if learner.exemplars is not None:
@@ -178,7 +189,7 @@ def _portable(values: dict[str, Any]) -> dict[str, Any]:
 
 def _config(about: About, method: str | None) -> settings.Config:
     values = {k: v for k, v in about.config.items() if k not in settings.MACHINE}
-    values["method"] = of_model(str(values.get("method")), method)
+    values["method"] = of_model(str(values.get("method")), method, about.method.sha256 if about.method else None)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
     return resolve(settings.make(**values), entry)
 

@@ -126,6 +126,8 @@ class Engine:
                     )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
+                    if loss is None and (epoch, i) == (first_epoch, first_step):
+                        refuse_idle_weights(method, task, steps.sums, coordination)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
             if epoch + 1 < schedule.epochs:
@@ -287,6 +289,18 @@ class Engine:
                 "images_per_second": here / max(seconds, 1e-9),
             }
         )
+
+
+def refuse_idle_weights(method: Method, task: Task, terms: Iterable[str], coordination: JIOC | None) -> None:
+    """A weight whose term the method's loss does not have would be ignored. A first task may lack terms of old classes.
+
+    `quiet` is JIOC's, and so may `kd` be, or left out by it.
+    """
+    known = {*terms, "quiet", *(["kd"] if coordination is not None else [])}
+    idle = sorted(method.weights(task).keys() - known) if task.n_old else []
+    if idle:
+        told = f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not return"
+        raise Failed(f"{told}; it returns {', '.join(map(repr, terms))}")
 
 
 def _progress(

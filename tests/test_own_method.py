@@ -72,6 +72,51 @@ def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
     assert sentence in told and told.count("\n") == 1
 
 
+WEIGHED = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy, distill
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="weighed", title="Weighed", distils=True))
+class Weighed(jioc.Method):
+    def loss(self, batch, out, old, task):
+        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        if old is not None:
+            terms["kd"] = distill(out.logits[:, : task.n_old], old.logits)
+        return terms
+
+    def weights(self, task):
+        return WEIGHTS
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "words", "sentence"),
+    [
+        ("{'cls': 1.0, 'KD': 100.0}", [], "'KD', which its loss does not return; it returns 'cls', 'kd'\n"),
+        (
+            "{'Kd': 1, 'KD': 1}",
+            ["--coordinate", "jioc"],
+            "weights of weighed weigh 'KD', 'Kd', which its loss does not",
+        ),
+        ("{'cls': 0.5, 'kd': 2.0, 'quiet': 0.5}", [], ""),
+        ("{'cls': 0.5, 'kd': 2.0, 'quiet': 0.5}", ["--coordinate", "jioc", "--host-kd", "drop"], ""),
+    ],
+)
+def test_a_weight_without_its_term_is_refused_once_there_are_old_classes(
+    weights: str, words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "weighed.py").write_text(WEIGHED.replace("WEIGHTS", weights))
+    words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", *words, "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "weighed.py"), *words]) == (1 if sentence else 0)
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == bool(sentence)
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert {line["task"] for line in log} == ({1} if sentence else {1, 2})  # before an epoch of the second was done
+
+
 def test_a_term_without_gradient_may_stand_beside_one_that_has_one(tmp_path: Path) -> None:
     returned = '{"cls": F.cross_entropy(out.logits, batch.y, reduction="none"), "told": out.logits[:, 0].detach()}'
     (tmp_path / "own.py").write_text(WRONG.replace("RETURNED", returned))

@@ -133,6 +133,19 @@ class Method:
                 setattr(self, name, restored(name, state[name], getattr(self, name, None), device))
 
 
+def looked_at(method: Method, scores: dict[str, Tensor], n: int) -> dict[str, Tensor]:
+    """The read-outs of n images, or a sentence on what is wrong with them."""
+    of, wanted = f"the readouts of {method.spec.name}", (n, sum(method.net.plan["sizes"]))
+    if not isinstance(scores, dict) or "cnn" not in scores:
+        got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
+        raise Failed(f"{of} are {got}; a dict of scores with 'cnn' among them is needed, by which methods are compared")
+    for name, value in scores.items():
+        if not isinstance(value, Tensor) or value.shape != wanted:
+            got = f"has the shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
+            raise Failed(f"{of}: {name!r} {got}; a score for each image and class is needed, {wanted}")
+    return scores
+
+
 def nearest_mean(features: Tensor, means: Tensor) -> Tensor:
     """Minus the squared distance of the unit-norm feature to each class mean, -inf where a class has none: (n, K)."""
     distance = torch.cdist(F.normalize(features.float(), dim=1), means).square()

@@ -204,6 +204,11 @@ _OF_FILE: dict[str, list["type[Method]"]] = {}
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     """Class decorator: this class is the method of that entry (or, by name, of an entry above)."""
     entry = SPECS[spec] if isinstance(spec, str) else spec
+    for name in dict.fromkeys(("cnn", entry.headline)):
+        if name not in entry.readouts:
+            raise ValueError(
+                f"{entry.name} has the readouts {', '.join(entry.readouts)}, and {name!r} must be among them"
+            )
 
     def keep(cls: "type[Method]") -> "type[Method]":
         cls.spec = entry

@@ -156,6 +156,11 @@ def test_what_cannot_be_kept_is_named(value: Any, kind: str) -> None:
             "        self.side = nn.Linear(self.net.width, 4)\n        trained = ",
             "'side' in `persistent` is not as",
         ),
+        (
+            "self.scale = nn",
+            "self.scale = self.side[0].bias  # nn",
+            "two names in `persistent` hold the same parameter",
+        ),
         ('("side", "scale", "seen", "pair")', '("side")', "`persistent` is 'side'; names are needed"),
     ],
 )

@@ -119,8 +119,6 @@ class Method:
     def state(self) -> dict[str, Any]:
         parts: dict[str, Any] = {"memory": list(self.memory.classes)}
         for name in self.persistent:
-            if not hasattr(self, name):
-                raise Failed(f"{self.spec.name} has no {name!r}, which `persistent` names; set it in __init__")
             parts[name] = kept(name, getattr(self, name))
         refuse_remade(self)
         return parts

@@ -106,9 +106,13 @@ def shapes(module: nn.Module) -> dict[str, torch.Size]:
 
 
 def begun(method: "Method") -> "Method":
-    """`__init__` is done. Who has a `load_state` of his own may make modules there too."""
+    """`__init__` is done; what cannot be kept is refused now. A `load_state` of its own may make modules too."""
+    for name in method.persistent:
+        if not hasattr(method, name):
+            raise Failed(f"{method.spec.name} has no {name!r}, which `persistent` names; set it in __init__")
     made = {name: shapes(module.eval()) for name, module in own_modules(method).items()}
     method.made = made if type(method).load_state.__module__ == f"{__package__}.base" else None
+    method.state()
     return method
 
 
@@ -122,9 +126,13 @@ def refuse_remade(method: "Method") -> None:
 def trained_beside(method: "Method", trained: Iterable[Tensor]) -> list[nn.Module]:
     """The method's own modules among what is trained; refuses parameters that would not outlive a crash."""
     wanted = {id(p) for p in trained}
-    values = [getattr(method, name, None) for name in method.persistent]
+    values = [getattr(method, name) for name in method.persistent]
     held = [p for value in values for p in (value.parameters() if isinstance(value, nn.Module) else [value])]
-    if not wanted <= {id(p) for p in held if isinstance(p, nn.Parameter)}:
+    owned = [id(p) for p in held if isinstance(p, nn.Parameter)]
+    if len(owned) > len(set(owned)):
+        told = "two names in `persistent` hold the same parameter, and a resumed run would have two of it; name one"
+        raise Failed(f"{method.spec.name}: {told}")
+    if not wanted <= set(owned):
         told = "trains a parameter that a resumed run would lose: name its module, or the nn.Parameter, in `persistent`"
         raise Failed(f"{method.spec.name} {told}")
     refuse_remade(method)

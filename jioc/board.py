@@ -1,13 +1,13 @@
 """How the runs of a grid stand, for a person: bars on a terminal, a line for each event elsewhere. No torch here."""
 
 import threading
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console as Rich
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from .callback import Callback
 from .console import percent, task_line
 from .errors import Interrupted, sentence
 from .jobs import Job, read_json
@@ -55,7 +55,7 @@ class Board:
         else:
             self._bars.print(line)
 
-    def watch(self, job: Job) -> Callable[[str, dict[str, Any]], None]:
+    def watch(self, job: Job) -> Callback:
         """The callback of that run."""
         spec, sizes = find(job.config.method), [0]
 

@@ -1,12 +1,14 @@
 """The `jioc` command: a name and a function each. What imports torch is imported by the function that needs it."""
 
+import io
 import math
+import os
 import shlex
 import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from . import __version__, recipes, sinks
 from . import config as settings
@@ -165,7 +167,7 @@ def list_(words: list[str]) -> int:
         ]
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
     elif what == "backbones":
-        table(["backbone", "stem", ""], [[name, b.stem, b.about] for name, b in backbones.BACKBONES.items()])
+        table(["backbone", ""], [[name, b.about] for name, b in backbones.BACKBONES.items()])
     elif what == "recipes":
         rows = [[r.name, r.about, str(len(r.make())), " ".join(map(str, r.seeds))] for r in recipes.RECIPES.values()]
         table(["recipe", "", "settings", "seeds"], rows)
@@ -298,11 +300,37 @@ def usage() -> str:
     )
 
 
+class Reader(io.FileIO):
+    """Standard output, whose reader may leave (`jioc table runs | head`): the command then ends without a word.
+
+    SIGPIPE would end it, too, and just as well where any other pipe breaks, such as one to a process that died.
+    """
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            os._exit(128 + signal.SIGPIPE)
+
+    @classmethod
+    def behind(cls, stream: TextIO) -> TextIO:
+        if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
+            return stream
+        raw = cls(stream.fileno(), "w", closefd=False)
+        return io.TextIOWrapper(
+            raw if stream.write_through else io.BufferedWriter(raw),
+            encoding=stream.encoding,
+            errors=stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )
+
+
 def main(words: list[str] | None = None) -> int:
     words = sys.argv[1:] if words is None else words
     debug = "--debug" in words
     words = [w for w in words if w != "--debug"]
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    sys.stdout, sys.stderr = Reader.behind(sys.stdout), Reader.behind(sys.stderr)
     try:
         if not words or words[0] in ("-h", "--help"):
             print(usage())

@@ -119,7 +119,7 @@ class Config(Options):
     long_tail_order: Literal["original", "learnt", "shuffled"] = "original"
     """Which class is how rare: by original label, by the order of learning, or shuffled by the order seed."""
     holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of the training images of each class to judge by; the test set is then not read."""
+    """Share of the training images of each class to judge by; the test set is then not used."""
     tasks: Positive | None = None
     """Number of tasks of equal size (the first ones are larger where it does not divide)."""
     base: Positive | None = None

@@ -11,12 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .beside import Beside
 from .checkpoint import Journal
 from .compiled import compiling
 from .config import Schedule
 from .coordination import JIOC
 from .data.augment import Augmentation
-from .data.loader import Images, Stream
+from .data.loader import Images, Visits
 from .errors import Failed
 from .losses import per_image
 from .methods.base import Method
@@ -24,7 +25,6 @@ from .methods.kept import trained_beside
 from .nets.incremental import Net
 from .processes import World
 from .steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
-from .streams import Beside
 from .types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
@@ -77,7 +77,7 @@ class Engine:
         self,
         method: Method,
         task: Task,
-        stream: Stream,
+        visits: Visits,
         *,
         stage: str | None = None,
         net: Net | None = None,
@@ -86,7 +86,7 @@ class Engine:
         coordination: JIOC | None = OWN,
         train_mode: bool = True,
     ) -> None:
-        """Train `net` (or only `params`) on the stream. `stage` names the schedule: first, later or second."""
+        """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second."""
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
         assert schedule.epochs is not None
@@ -115,10 +115,10 @@ class Engine:
 
         for epoch in range(first_epoch, schedule.epochs):
             before = self.order.get_state()  # from which this epoch's order can be drawn again
-            batches = stream.epoch(self.order)
+            batches = visits.epoch(self.order)
             set_lr(lr_at(schedule, epoch))
             started = time.perf_counter()
-            with self._compiling(stream):
+            with self._compiling(visits):
                 steps = self._begin(steps, batches, first_step)
                 for i in range(first_step, len(batches)):
                     self.journal.leave_if_told(
@@ -206,8 +206,8 @@ class Engine:
                 if isinstance(module, nn.Conv2d):
                     module.to(torch.bfloat16)
 
-    def _compiling(self, stream: Stream) -> Any:
-        part = math.ceil(stream.batch_size / self.how.parts)
+    def _compiling(self, visits: Visits) -> Any:
+        part = math.ceil(visits.batch_size / self.how.parts)
         return compiling(len(range(part)[self.world.share or slice(None)])) if self.how.compile else nullcontext()
 
     def _optimiser(

@@ -14,7 +14,7 @@ from .config import Config
 from .console import scenario_line, table
 from .coordination import JIOC
 from .data.dataset import load
-from .data.loader import Stream
+from .data.loader import Visits
 from .data_command import Progress
 from .engine import OWN
 from .methods.base import Method
@@ -67,11 +67,11 @@ def measured(run: Run) -> tuple[int, float]:
     last, fits = len(run.scenario.sizes) - 1, list[tuple[str, int, int]]()
     paces: dict[str, dict[int, float]] = {}  # of each stage, by task
 
-    def fit(method: Method, task: Task, stream: Stream, *, stage: str | None = None, **how: Any) -> None:
+    def fit(method: Method, task: Task, visits: Visits, *, stage: str | None = None, **how: Any) -> None:
         stage = stage or ("first" if task.n_old == 0 else "later")
-        fits.append((stage, task.index, stream.images * (run.engine.schedules[stage].epochs or 0)))
+        fits.append((stage, task.index, visits.images * (run.engine.schedules[stage].epochs or 0)))
         if task.index in (0, 1, last) or stage not in paces:
-            paces.setdefault(stage, {})[task.index] = pace(run, task, stream, **how)
+            paces.setdefault(stage, {})[task.index] = pace(run, task, visits, **how)
 
     def drawn(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         return F.normalize(torch.rand(len(index), net.width, generator=run.generators["order"]), dim=1).to(run.device)
@@ -87,7 +87,7 @@ def measured(run: Run) -> tuple[int, float]:
 def pace(
     run: Run,
     task: Task,
-    stream: Stream,
+    visits: Visits,
     net: Net | None = None,
     params: Iterable[nn.Parameter] | None = None,
     loss: Callable[..., Terms] | None = None,
@@ -100,7 +100,7 @@ def pace(
     trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
     coordination = method.coordination if coordination is OWN else coordination
     optimiser = torch.optim.SGD(trained, lr=0.0)
-    index = stream.epoch(run.generators["order"])[0].to(run.device)
+    index = visits.epoch(run.generators["order"])[0].to(run.device)
     index = index[:ON_CPU] if run.device.type == "cpu" else index
 
     def step() -> None:

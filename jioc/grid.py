@@ -100,7 +100,10 @@ def close(jobs: list[Job], board: Board, out: Path) -> int:
     if finished:
         sheet = tables.summarise(groups, beside_paper=False)
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
-    keep_failures(out, board.failures, [job.name for job in finished])
+    try:
+        keep_failures(out, board.failures, [job.name for job in finished])
+    except OSError as error:
+        print(f"note: {str(out / 'failures.json')!r} cannot be brought up to date: {error.strerror}")
     if board.interrupted:
         raise Interrupted(f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on")
     for name, told in board.failures.items():
@@ -121,5 +124,5 @@ def keep_failures(out: Path, failures: dict[str, str], finished: list[str]) -> N
     if kept:
         out.mkdir(parents=True, exist_ok=True)
         write(path, (json.dumps(kept, indent=1) + "\n").encode())
-    else:
-        path.unlink(missing_ok=True)
+    elif path.exists():  # on a read-only disk it cannot even be asked to go
+        path.unlink()

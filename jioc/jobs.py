@@ -4,12 +4,14 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from . import config as settings
+from .callback import Callback
 from .config import OF_DATA, Config
 from .data.catalogue import DATASETS
 from .errors import Refused
@@ -104,19 +106,20 @@ def refuse_earlier(job: Job) -> None:
         refuse_changed(word, told.sha256, sha256(word), f"the run in {str(job.folder)!r}")
 
 
-def refuse_other_images(jobs: list[Job], tell: Callable[[str, dict[str, Any]], None]) -> None:
-    """Finished runs whose images may be others than those of that name here: the place is another, or is relative."""
+def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
+    """Finished runs whose images are others than those of that name now."""
     from .data.dataset import load
 
     images: dict[str, Any] = {}
     for job in jobs:
         result, place = read_json(job.folder / "result.json"), job.config.data
-        if place in DATASETS or (result["config"].get("data") == place and Path(place).is_absolute()):
+        were = (result.get("data") or {}).get("fingerprint")
+        if place in DATASETS or were is None:
             continue
         key = job.config.model_dump_json(include=set(OF_DATA))
         if key not in images:
             images[key] = load(job.config, tell).record.get("fingerprint")
-        if images[key] != (result.get("data") or {}).get("fingerprint"):
+        if images[key] != were:
             raise Refused(
                 f"the images of {place!r} are not those of the run in {str(job.folder)!r}; choose another --out"
             )
@@ -130,11 +133,13 @@ def read_json(path: Path) -> Any:
 
 
 def note(out: Path, run: str, event: str, **more: Any) -> None:
-    """A line in grid.jsonl, which tells what happened to each run of a grid, and when."""
-    out.mkdir(parents=True, exist_ok=True)
+    """A line in grid.jsonl, which tells what happened to each run of a grid, and when. A disk that takes none ends no
+    grid: what it does to a run, that run says."""
     line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
-    handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-    try:
-        os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
-    finally:
-        os.close(handle)
+    with suppress(OSError):
+        out.mkdir(parents=True, exist_ok=True)
+        handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        try:
+            os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
+        finally:
+            os.close(handle)

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .callback import Callback
 from .config import Config, Options, make, plain
 from .coordination import JIOC
 from .data import catalogue
@@ -34,7 +35,7 @@ from .resolve import resolve
 from .types import Task
 
 if TYPE_CHECKING:
-    from .runner import Callback, Run
+    from .runner import Run
 
 AT_ONCE = 1000  # images that are answered
 
@@ -82,7 +83,7 @@ class Learner:
         config: Config,
         dataset: Dataset,
         *,
-        callback: "Callback | None" = None,
+        callback: Callback | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> "Learner":
         """Every class of the data set, in its order, as the first task; `config.data` is only a name here."""
@@ -103,7 +104,7 @@ class Learner:
         config: Config | None = None,
         known: Literal["refuse", "add"] = "refuse",
         reseed: bool = False,
-        callback: "Callback | None" = None,
+        callback: Callback | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> "Learner":
         """The learner that also knows the data set's classes; this one stays as it is.
@@ -119,7 +120,7 @@ class Learner:
         dataset: Dataset,
         *,
         config: Config | None = None,
-        callback: "Callback | None" = None,
+        callback: Callback | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> "Learner":
         """The learner after plain replay of new images of classes that it knows, and of its exemplars.
@@ -146,7 +147,7 @@ class Learner:
         known: str,
         config: Config | None,
         reseed: bool,
-        callback: "Callback | None",
+        callback: Callback | None,
         stop: Callable[[], bool] | None,
     ) -> "Run":
         """A run that begins where this learner is, the images of known classes among its exemplars."""

@@ -79,8 +79,6 @@ def herd(features: Tensor, m: int) -> Tensor:
 
 def class_means(memory: Memory, features: Callable[[Tensor], Tensor], width: int) -> Tensor:
     """Unit-norm mean of the unit-norm exemplar features, a row a class; NaN where a class has no exemplar: (K, d)."""
-    if len(memory) == 0:
-        return torch.full((len(memory.classes), width), torch.nan)
     every = features(memory.index)
     rows = [
         F.normalize(f.mean(0), dim=0) if len(f) else f.new_full((width,), torch.nan)

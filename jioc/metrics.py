@@ -28,9 +28,12 @@ def _percent(right: Tensor) -> float | None:
 
 
 def summary(rows: list[Row], readouts: list[str]) -> Row:
-    """`average`: mean of `all` over the tasks, the first included; `forgetting`: best minus final over past tasks."""
+    """`average`: mean of `all` over the tasks, the first included; `forgetting`: best minus final over past tasks.
+
+    Of those read-outs, and of what else the tasks have; None of one that some lack.
+    """
     figures: Row = {"average": {}, "last": {}, "forgetting": {}}
-    for name in readouts:
+    for name in dict.fromkeys([*readouts, *(name for row in rows for name in row["readouts"])]):
         of = [row["readouts"][name] if name in row["readouts"] else row.get(name) for row in rows]
         every = [r["all"] for r in of if r is not None]
         whole = len(every) == len(rows) and bool(rows)

@@ -153,8 +153,8 @@ def put_together(
     look = Look(kept, seen, tuple(about.mean), tuple(about.std), _augment_from(about.augment))
     config = _config(about, method)
     made = make_method(config, c, torch.Generator(), device)
-    state: State = {"teacher": None} | weights | {"memory": []}
-    state.setdefault("means", None)  # which earlier versions let a method leave out
+    # earlier versions let a method leave out its means
+    state: State = dict.fromkeys(("teacher", "means", *made.late)) | weights | {"memory": []}
     if learning is not None:
         state["teacher"] = learning["teacher"]
     _sound_networks(about, made, state)

@@ -14,14 +14,15 @@ from typing import Any
 
 import torch
 
+from .beside import undisturbed
+from .callback import Callback
 from .config import OF_DATA, Config
 from .data.dataset import Dataset, load
 from .errors import Interrupted
 from .resolve import resolve
-from .runner import Callback, Result, Run, pick_device, refuse_early
+from .runner import Result, Run, pick_device, refuse_early
 from .stopping import until
 from .store import Store
-from .streams import undisturbed
 
 
 def pack(

@@ -71,8 +71,11 @@ class Column:
         return values
 
     def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
+        """The paper implements its methods with PyCIL: where that departs from a method as published, both are run."""
         for row in rows:
             yield self.name(row), self.values(row)
+            if row in METHODS and METHODS[row].options:
+                yield f"{self.prefix}-{row}-pycil", self.values(row) | {"options": METHODS[row].options}
 
 
 def columns(data: str, backbone: str, *memories: int, tail: bool = False) -> list[Column]:
@@ -124,17 +127,8 @@ def figure4() -> Runs:
 
 
 def comparison() -> Runs:
-    """Two columns whole, in the paper's order: its ten methods, what they are compared with, JIOC on three more hosts.
-
-    The paper implements its methods with PyCIL: where that departs from a method as published, both are run.
-    """
-    runs: Runs = {}
-    for column in (RES32_LARGE, RES32_TAIL):
-        for row in COMPARED:
-            runs[column.name(row)] = column.values(row)
-            if row in METHODS and METHODS[row].options:
-                runs[f"{column.prefix}-{row}-pycil"] = column.values(row) | {"options": METHODS[row].options}
-    return runs
+    """Two columns whole, in the order of the paper: its ten methods, what they are compared with, JIOC on more."""
+    return {name: values for column in (RES32_LARGE, RES32_TAIL) for name, values in column.runs(COMPARED)}
 
 
 def comparison_checks() -> Runs:
@@ -307,6 +301,8 @@ def read(path: Path) -> Recipe:
         raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
     if not file.runs and not file.matrix:
         raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
+    if empty := [key for key, of in file.matrix.items() if not of]:
+        raise Refused(f"{str(path)!r}: {empty[0]} has no values in the matrix")
     if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
         raise Refused(f"{str(path)!r}: a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
     base = _seedless(nested(file.base))

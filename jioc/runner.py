@@ -22,6 +22,8 @@ from torch import Tensor
 
 from . import __version__, command, diagnostics, metrics, model
 from . import config as settings
+from .beside import undisturbed
+from .callback import Callback
 from .checkpoint import Journal, State
 from .config import Config
 from .data import scenario as scenarios
@@ -40,13 +42,8 @@ from .processes import ALONE, World, local_rank, together
 from .resolve import resolve
 from .stopping import until
 from .store import Store, refuse_taken
-from .streams import undisturbed
 from .types import Task
 from .words import counted
-
-Callback = Callable[[str, dict[str, Any]], None]
-"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}),
-and, while images are decoded for the first time, ("decode", {"done", "total"})."""
 
 Result = dict[str, Any]
 """What result.json holds."""

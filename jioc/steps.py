@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from .streams import undisturbed
+from .beside import undisturbed
 
 Sums = dict[str, Tensor]
 Body = Callable[[Tensor, Sums], None]

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .callback import Callback
 from .errors import Interrupted, Refused
-
-Tell = Callable[[str, dict[str, Any]], None]
 
 RESUME = 75
 """Exit status that says: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
@@ -67,7 +66,7 @@ def duration(word: str) -> float:
     return seconds
 
 
-def until(stop: Callable[[], bool] | None, callback: Tell | None = None) -> Tell:
+def until(stop: Callable[[], bool] | None, callback: Callback | None = None) -> Callback:
     """The callback of work before there is anything to resume."""
 
     def tell(kind: str, what: dict[str, Any]) -> None:

@@ -71,6 +71,13 @@ def made(
     }  # fmt: skip
 
 
+def read_out(result: dict[str, Any], name: str, value: float) -> dict[str, Any]:
+    """The result with one more read-out, whose every figure is that."""
+    for row in result["tasks"]:
+        row["readouts"] = row["readouts"] | {name: row["cnn"] | {"all": value}}
+    return result | {kind: result[kind] | {name: value} for kind in ("average", "last", "forgetting")}
+
+
 def diagnostics(draw: random.Random, t: int, size: int, seen: int) -> dict[str, Any]:
     rows = []
     for r in range(seen):

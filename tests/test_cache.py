@@ -172,6 +172,46 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(
     assert not [f for f in (tmp_path / "c").iterdir() if f.is_dir()]
 
 
+COMMAND = """
+import sys
+from jioc.data import cache, decode
+worker, chunk, place, *caches = sys.argv[1:]
+decode.__file__ = worker or decode.__file__
+cache.CHUNK, cache.cores = int(chunk), lambda: 4
+from jioc.cli import main
+for where in caches:
+    if status := main(["data", "check", place, "--data-cache", where]):
+        sys.exit(status)
+"""
+
+
+def checks(place: Path, caches: list[Path], chunk: int, worker: Path | str = "") -> "subprocess.CompletedProcess[str]":
+    """`jioc data check` once for each cache, in a process of its own."""
+    words = [sys.executable, "-c", COMMAND, str(worker), str(chunk), str(place), *map(str, caches)]
+    env = os.environ | {"PYTHONPATH": str(Path(cache.__file__).parents[2])}
+    return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_a_worker_that_is_left_without_work_does_not_end_the_command(place: Path, tmp_path: Path) -> None:
+    ended = checks(place, [tmp_path / f"c{i}" for i in range(4)], chunk=5)  # one of two workers may take both
+    assert ended.returncode == 0, ended
+    assert ended.stdout.count("8 training and 2 test images") == 4
+
+
+def test_a_worker_that_dies_between_two_orders_does_not_end_the_command(place: Path, tmp_path: Path) -> None:
+    """As one that is killed for its memory may: it has answered, and no longer reads."""
+    dies = tmp_path / "dies.py"
+    dies.write_text(
+        "import os, sys\n"
+        "sys.stdin.readline(), sys.stdin.readline()\n"
+        "os.close(0)\n"
+        """os.write(1, b'{"rows": 1, "bad": [], "colour": false}\\n')\n"""
+    )
+    ended = checks(place, [tmp_path / "c"], chunk=1, worker=dies)
+    assert ended.returncode == 1 and "jioc: a decoding process died (too little memory?) on one of" in ended.stderr
+    assert not [f for f in (tmp_path / "c").iterdir() if f.is_dir()]
+
+
 def test_a_worker_that_cannot_write_says_why(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache, "CHUNK", 4)
     before = cache._by_workers

@@ -115,6 +115,24 @@ assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules)
     assert done.returncode == 0, done.stderr
 
 
+def test_only_the_reader_of_its_output_ends_a_command() -> None:
+    """Not a pipe to some other process, which breaks inside the library, in a data file or in a method of one's own."""
+    broken = (
+        "import subprocess, sys; from jioc import cli\n"
+        "def command(words):\n"
+        "    subprocess.run(['true'], input=bytes(10_000_000)); print('goes on', flush=True); return 3\n"
+        "cli.COMMANDS['broken'] = command; sys.exit(cli.main(['broken']))"
+    )
+    program = [sys.executable, "-c", broken]
+    heard = subprocess.run(program, capture_output=True, text=True)
+    assert (heard.returncode, heard.stdout, heard.stderr) == (3, "goes on\n", "")
+    read, write = os.pipe()
+    os.close(read)
+    unheard = subprocess.run(program, stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (unheard.returncode, unheard.stderr) == (128 + signal.SIGPIPE, b"")
+
+
 def test_help_shows_the_methods_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
     shown = {}
     for method in ("icarl", "lwf"):
@@ -342,7 +360,7 @@ def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}, "task_sizes": (3, 2, 2, 3)}
     run(method=method, callback=lambda kind, what: trained.append(what.get("images", 0)), **small)
 
-    def pace(run: Run, task: Any, stream: Any, net: Any = None, **how: Any) -> float:
+    def pace(run: Run, task: Any, visits: Any, net: Any = None, **how: Any) -> float:
         wide.append((net or run.method.net).width)
         return 1.0
 

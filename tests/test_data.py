@@ -17,6 +17,7 @@ from jioc.data.augment import Augment, brighten, crop_flip
 from jioc.data.dataset import load
 from jioc.data.loader import Images, Mixed
 from jioc.errors import Refused
+from jioc.runner import run
 
 
 @pytest.fixture
@@ -63,6 +64,14 @@ def test_missing_and_damaged_files_are_named(tree: Path) -> None:
     victim.unlink()
     with pytest.raises(Refused, match="data_batch_4.*cannot be read.*delete its folder"):
         load(settings.make(method="icarl", data="cifar10", data_dir=tree))
+
+
+def test_a_run_with_a_holdout_needs_no_test_files(tree: Path, small: dict[str, Any]) -> None:
+    (tree / "cifar-10-batches-py" / "test_batch").unlink()
+    small |= {"data": "cifar10", "data_dir": tree, "backbone": "tiny", "task_sizes": (10,), "first": {"epochs": 1}}
+    with pytest.raises(Refused, match="test_batch.*cannot be read"):
+        run(method="icarl", **small)
+    assert run(method="icarl", holdout=0.2, **small)["complete"]
 
 
 class Hostile:
@@ -123,8 +132,8 @@ def test_normalisation() -> None:
 
 
 def test_an_epoch_visits_every_image_once_and_keeps_the_last_batch() -> None:
-    stream, g = Mixed(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
-    first, second = stream.epoch(g), stream.epoch(g)
+    visits, g = Mixed(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
+    first, second = visits.epoch(g), visits.epoch(g)
     assert [len(b) for b in first] == [25, 25, 25, 25, 3]
     assert torch.cat(first).sort().values.equal(torch.arange(100, 203))
     assert not torch.cat(first).equal(torch.cat(second))

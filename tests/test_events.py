@@ -1,4 +1,4 @@
-"""That each method's `learn` does what its formula needs: the streams, second stages and weights it hands on."""
+"""That each method's `learn` does what its formula needs: the visits, second stages and weights it hands on."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ from jioc.runner import Run
 
 
 def recorded(run: Run) -> list[tuple[Any, dict[str, Any], Any]]:
-    """Learn the next task; the stream, the options and the method's balance of every stage it trained."""
+    """Learn the next task; the visits, the options and the method's balance of every stage it trained."""
     stages: list[tuple[Any, dict[str, Any], Any]] = []
     real = run.engine.fit
 
-    def fit(method: Any, task: Any, stream: Any, **options: Any) -> None:
-        stages.append((stream, options, getattr(method, "balance", None)))
-        real(method, task, stream, **options)
+    def fit(method: Any, task: Any, visits: Any, **options: Any) -> None:
+        stages.append((visits, options, getattr(method, "balance", None)))
+        real(method, task, visits, **options)
 
     run.engine.fit = fit  # type: ignore[method-assign]
     run.learn_next()
@@ -40,9 +40,9 @@ def test_new_rows_have_the_old_rows_mean_norm(method: str) -> None:
 def test_ssil_trains_on_four_new_images_to_an_exemplar() -> None:
     run = started("ssil", 1, batch_size=64)
     held = set(run.method.memory.index.tolist())
-    ((stream, _, _),) = recorded(run)
-    assert isinstance(stream, Apart)
-    for batch in stream.epoch(torch.Generator().manual_seed(0))[:-1]:
+    ((visits, _, _),) = recorded(run)
+    assert isinstance(visits, Apart)
+    for batch in visits.epoch(torch.Generator().manual_seed(0))[:-1]:
         assert len(batch) == 80 and sum(i in held for i in batch.tolist()) == 16
 
 

@@ -40,8 +40,8 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     return ((a.double() - b).norm() / b.norm()).item()
 
 
-NARROW = Shape((16, 32, 64), 1, "A", "cifar", "")
-WIDE = Shape((64, 128), 1, "B", "cifar", "")  # channels in blocks, a shortcut with weights
+NARROW = Shape((16, 32, 64), 1, "A", "")
+WIDE = Shape((64, 128), 1, "B", "")  # channels in blocks, a shortcut with weights
 
 
 def interpreted(

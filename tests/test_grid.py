@@ -1,7 +1,9 @@
 """A grid: which runs, each as if alone, killed anywhere it goes on, and one that fails does not stop the others."""
 
+import errno
 import itertools
 import json
+import os
 import subprocess
 import sys
 import time
@@ -22,6 +24,7 @@ from trees import class_folders
 
 from jioc import config as settings
 from jioc import grid, launch, recipes
+from jioc.callback import Callback
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
 from jioc.jobs import Job, plan, scaled, select
@@ -30,7 +33,7 @@ from jioc.launch.on_ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
 from jioc.pack import pack
 from jioc.resolve import resolve
-from jioc.runner import Callback, run
+from jioc.runner import run
 from jioc.store import must_be_the_same
 
 BASE: dict[str, Any] = {
@@ -163,11 +166,14 @@ def test_other_images_under_the_same_name_are_not_taken_for_a_finished_run(
     recipe = file(tmp_path, base=BASE | small, matrix={"coordination.coordinate": ["none"]}, seeds=[1])
     words = ["grid", recipe, "--out", str(tmp_path / "out"), "--data"]
     monkeypatch.chdir(tmp_path / "here")
-    assert main([*words, "photos"]) == main([*words, "photos/"]) == main([*words, str(tmp_path / "here/photos")]) == 0
+    absolute = str(tmp_path / "here" / "photos")
+    assert main([*words, absolute]) == main([*words, "photos"]) == main([*words, "photos/"]) == 0
     capsys.readouterr()
     assert "photos' are not those of the run in" in refused([*words, str(tmp_path / "there" / "photos")], capsys)
     monkeypatch.chdir(tmp_path / "there")
     assert "'photos' are not those of the run in" in refused([*words, "photos"], capsys)
+    (tmp_path / "here" / "photos" / "0" / "3.png").unlink()
+    assert "photos' are not those of the run in" in refused([*words, absolute, "--seeds", "1", "2"], capsys)
 
 
 def test_a_folder_is_not_the_data_set_of_its_name(tmp_path: Path) -> None:
@@ -189,6 +195,41 @@ def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(
     kept = json.loads((tmp_path / "out" / "failures.json").read_text())
     assert list(kept) == ["bad-seed1"] and "cifar-10-batches-py" in kept["bad-seed1"]
     assert main([*words, "--only", "good"]) == 0 and (tmp_path / "out" / "failures.json").exists()
+
+
+def test_a_full_disk_does_not_keep_a_grid_from_telling_its_failures(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*given: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.delenv("JIOC_DATA", raising=False)
+    monkeypatch.setattr("jioc.files.os.fsync", full)
+    monkeypatch.setattr("jioc.jobs.os.write", full)
+    bad = {"data": "cifar10", "data_dir": str(tmp_path), "task_sizes": None, "tasks": 5}
+    assert main(["grid", file(tmp_path, runs={"bad": bad}), "--out", str(tmp_path / "out")]) == 1
+    told = capsys.readouterr()
+    assert told.err == "jioc: 2 of 2 runs failed; the same command tries them again\n"
+    assert told.out.count("\nfailed: bad-seed") == 2
+    assert "failures.json' cannot be brought up to date: No space left on device\n" in told.out
+
+
+def test_a_finished_grid_on_a_read_only_disk_is_finished(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def frozen(*given: Any, **more: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    words = ["grid", file(tmp_path, runs={"plain": {}}), "--seeds", "1", "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    monkeypatch.setattr(Path, "unlink", frozen)
+    monkeypatch.setattr(Path, "mkdir", frozen)
+    capsys.readouterr()
+    assert main(words) == 0
+    assert capsys.readouterr().out.endswith("the run is finished\n")
+    (tmp_path / "out" / "failures.json").write_text('{"plain-seed1": "out of memory"}')
+    assert main(words) == 0
+    assert "cannot be brought up to date: Read-only file system" in capsys.readouterr().out
 
 
 def test_an_interrupted_grid_says_so_and_begins_no_other_run(
@@ -260,7 +301,7 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "as its first word" in refused(["grid", *out], capsys)
     for content, told in [
         ({"rums": {}}, "unknown setting 'rums'"), ({}, "neither runs nor a matrix"),
-        (BOTH | {"seeds": []}, "nothing to run"),
+        (BOTH | {"seeds": []}, "nothing to run"), ({"matrix": {"memory": []}}, "memory has no values in the matrix"),
         ({"runs": {"a/b": {}}}, "cannot name a folder"), ({"runs": {"a": {"method": "icalr"}}}, "'icarl'?"),
         ({"runs": {"a": {"memry": 3}}}, "unknown setting 'memry'"), ({"base": {}, "runs": {"a": {}}}, "has no method"),
     ]:  # fmt: skip

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 from made_results import keep, made
+from trees import class_folders
 
 from jioc import config as settings
 from jioc import recipes
 from jioc.cli import main
+from jioc.data.catalogue import DATASETS
 from jioc.methods.specs import SPECS, recorded, told, understood
 from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
@@ -151,6 +153,16 @@ def test_what_does_not_follow_is_told_though_it_is_usual_elsewhere() -> None:
         assert {g.places[-1] for g in group(planned(recipes.find(recipe), []))} == {"epochs 1, first-epochs 200"}
 
 
+def test_the_same_epochs_with_first_tasks_of_different_length_are_told() -> None:
+    few = [resolved(method=method, later={"epochs": 3}) for method in ("replay", "icarl", "wa")]
+    assert [result["config"]["first"]["epochs"] for result in few] == [9, 4, 4]
+    found = groups(*few)
+    assert [g.name for g in found] == ["Replay, first-epochs 9", "iCaRL", "WA"]
+    assert found[0].scene.endswith("epochs 3, first-epochs 4")
+    assert [g.scene.endswith("epochs 3") for g in groups(*few[1:])] == [True, True]
+    assert names(*(resolved(method=method) for method in ("replay", "icarl", "wa"))) == ["Replay", "iCaRL", "WA"]
+
+
 def test_a_method_whose_memory_is_its_own_says_so() -> None:
     assert names(made(), made("finetune"), made("finetune", "ic"), made("joint")) == [
         "iCaRL",
@@ -280,6 +292,25 @@ def test_the_usual_number_of_tasks_is_the_same_setting_whether_said_or_not() -> 
     assert len(plain.runs) == 2 and coordinated.gains("cnn") == [3.0]
 
 
+def test_an_unfinished_run_stands_with_the_finished_seeds_where_nobody_said_how_many_tasks() -> None:
+    for data, classes, tasks in (("cub200", 200, 10), ("photos", 6, 3)):
+        begun, done = (
+            made(classes=classes, tasks=tasks, data=data, seed=seed, done=end) for seed, end in ((1, 1), (2, None))
+        )
+        for result in (begun, done):
+            result["config"]["tasks"] = None
+        assert [(len(g.runs), len(g.complete)) for g in groups(begun, done)] == [(2, 1)]
+
+
+def test_a_recipe_on_a_folder_finds_its_runs_where_nobody_said_how_many_tasks(tmp_path: Path) -> None:
+    folder = class_folders(tmp_path / "photos", dict.fromkeys("abcdef", 2))
+    recipe = recipes.Recipe("own", "", lambda: {"plain": {"method": "icarl", "data": str(folder)}}, seeds=(1, 2))
+    wanted = planned(recipe, [])
+    ran = made(classes=6, tasks=3) | {"config": wanted[0].config | {"tasks": None}, "data": {"fingerprint": "1" * 32}}
+    (row,) = group(planned(recipe, [Run(tmp_path, ran)]))
+    assert (row.scene.split(", ")[0], [run.planned for run in row.runs]) == ("photos", [False, True])
+
+
 def test_class_orders_are_averaged_over_where_that_is_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -311,6 +342,52 @@ def test_runs_that_nothing_usual_tells_apart_are_told_apart_by_what_they_differ_
     orders = [[*range(30), *end] for end in ([30, 31], [31, 30])]
     first, second = names(*(made(order=o) for o in orders))
     assert second == f"{first} (2)"
+
+
+def of(images: str | None, data: str = "photos", **more: Any) -> dict[str, Any]:
+    """A result that tells which images it had."""
+    return made(data=data, alls=[50.0] * 5, **more) | {"data": {"fingerprint": images}}
+
+
+def test_other_images_under_one_name_are_another_row_and_no_host() -> None:
+    found = groups(of("1" * 32), of("2" * 32, seed=2), of("2" * 32, **jioc()), of("1" * 32, seed=2, **jioc()))
+    assert [(g.label, len(g.runs)) for g in found] == [
+        ("iCaRL, photos (images 11111111)", 1),
+        ("iCaRL + JIOC, photos (images 11111111)", 1),
+        ("iCaRL, photos (images 22222222)", 1),
+        ("iCaRL + JIOC, photos (images 22222222)", 1),
+    ]
+    assert not any(g.gains("cnn") for g in found)  # the seeds differ
+    told = "photos (images 11111111) from photos; photos (images 22222222) from photos"
+    assert any(note.endswith(told) for note in summarise(found, False).notes)
+
+
+def test_the_same_images_are_one_row_however_their_folder_is_written() -> None:
+    ways = ("photos", "./photos/", "/here/photos", "../photos")
+    plain, coordinated = groups(*(of("1" * 32, way, seed=i) for i, way in enumerate(ways)), of("1" * 32, **jioc()))
+    assert len(plain.runs) == 4 and coordinated.gains("cnn") == [0.0]
+    assert (plain.scene, plain.label) == ("photos, resnet18, 5 tasks, 1,000 exemplars", "iCaRL")
+    assert not any("not averaged together" in note for note in summarise([plain, coordinated], False).notes)
+    assert [len(g.runs) for g in groups(of(None, "a/photos"), of(None, "b/photos"))] == [1, 1]  # nobody knows
+
+
+def test_a_folder_of_the_name_of_a_data_set_is_not_that_data_set() -> None:
+    theirs, own = groups(made(), of("1" * 32, "mine/cifar100", seed=2))
+    assert (theirs.label, own.label) == ("iCaRL, cifar100", "iCaRL, cifar100 (images 11111111)")
+    assert own.config["data"] not in DATASETS
+
+
+def test_images_of_two_sizes_need_no_checksum() -> None:
+    assert names(of("1" * 32, image_size=16), of("2" * 32, image_size=20)) == [
+        "iCaRL, image-size 16",
+        "iCaRL, image-size 20",
+    ]
+
+
+def test_a_data_set_whose_earlier_results_tell_no_images_is_one_row_unless_it_was_two() -> None:
+    results = [of(images, "cub200", seed=i) for i, images in enumerate((None, "1" * 32, None))]
+    assert [len(g.runs) for g in groups(*results)] == [3]
+    assert [len(g.runs) for g in groups(*results, of("2" * 32, "cub200", seed=9))] == [2, 1, 1]
 
 
 @pytest.mark.parametrize("recipe", recipes.RECIPES.values(), ids=list(recipes.RECIPES))

@@ -68,11 +68,13 @@ def test_wa_scales_new_rows_by_the_ratio_of_mean_norms() -> None:
     head = LinearHead(4, [3, 2]).double()
     before = numbers(5, 4)
     head.load_state_dict({"weight": before, "bias": numbers(5)})
-    head.align(3)
+    gamma = head.align(3)
     norms = [math.sqrt(sum(v * v for v in row)) for row in before.tolist()]
     factor = (sum(norms[:3]) / 3) / (sum(norms[3:]) / 2)
     close(head.weight.detach(), torch.cat([before[:3], before[3:] * factor]))
     close(head.bias.detach(), numbers(5))
+    assert gamma == pytest.approx(factor) and head.align(0) == 1
+    close(head.weight.detach()[3:], before[3:] * factor)
 
 
 @pytest.mark.parametrize("name", ["wa", "bic", "coil"])
@@ -94,6 +96,8 @@ def test_bic_corrects_each_tasks_logits_with_its_own_pair() -> None:
          for k in range(7)] for row in f
     ]  # fmt: skip
     close(head(f).detach(), slow)
+    newest = f @ w[5:].T + b[5:]
+    close(head.uncorrected(f).detach(), torch.cat([head(f)[:, :5].detach(), newest], dim=1))
 
 
 @pytest.mark.parametrize(
@@ -147,15 +151,15 @@ def test_ssil_batches_keep_the_ratio_and_go_round_the_exemplars_evenly() -> None
     memory = Memory(30)
     memory.classes = [torch.arange(1000, 1009)]
     data = TaskData([torch.arange(0, 70), torch.arange(100, 130)], 32, lambda: None, torch.Generator())
-    stream = data.beside_memory(memory, 0.25)
+    visits = data.beside_memory(memory, 0.25)
     for seed in range(3):
-        batches = stream.epoch(torch.Generator().manual_seed(seed))
+        batches = visits.epoch(torch.Generator().manual_seed(seed))
         news, olds = [b[b < 1000] for b in batches], [b[b >= 1000] for b in batches]
         assert [len(b) for b in news] == [32, 32, 32, 4] and [len(b) for b in olds] == [8, 8, 8, 1]
         assert sorted(torch.cat(news).tolist()) == sorted(data.new.tolist())
         times = torch.bincount(torch.cat(olds) - 1000, minlength=9)
         assert times.max() - times.min() <= 1
-        assert sum(map(len, batches)) == stream.images
+        assert sum(map(len, batches)) == visits.images
     assert data.beside_memory(Memory(0), 0.25).images == 100
 
 

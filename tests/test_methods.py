@@ -92,7 +92,9 @@ def state(folder: Path) -> dict[str, Any]:
     """What the run's last checkpoint holds, times aside."""
     newest = max((folder / "checkpoint").iterdir(), key=lambda path: path.name)
     whole = unpack(newest / "begin")
-    return {key: whole[key] for key in ("method", "generators")}
+    for row in whole["rows"]:
+        del row["seconds"], row["images_per_second"]
+    return {key: whole[key] for key in ("method", "generators", "rows")}
 
 
 def same(a: Any, b: Any) -> bool:

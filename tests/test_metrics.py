@@ -35,3 +35,12 @@ def test_a_run_counted_by_hand() -> None:
     assert figures["average"]["cnn"] == pytest.approx(70) and figures["last"]["cnn"] == 50
     assert figures["forgetting"]["cnn"] == pytest.approx(((90 - 40) + (70 - 70)) / 2)
     assert figures["average"]["nme"] is None
+
+
+def test_a_read_out_that_no_entry_names_is_averaged_where_every_task_has_it() -> None:
+    rows = [row(90, [90]), row(70, [80, 60])]
+    for r, value in zip(rows, (50, 40), strict=True):
+        r["readouts"] = {"mine": {"all": value, "per_task": r["cnn"]["per_task"]}}  # type: ignore[index]
+    assert summary(rows, ["cnn"])["average"] == {"cnn": 80, "mine": 45}
+    rows[0]["readouts"] = {}
+    assert summary(rows, ["cnn"])["average"]["mine"] is None

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from jioc.cli import main
+from jioc.nets.catalogue import BACKBONES
 from jioc.nets.incremental import build
 
 PLAN: dict[str, Any] = {
@@ -86,3 +88,10 @@ def test_a_frozen_copy_is_apart_and_without_gradients() -> None:
         net.head.weight.add_(1)
     assert not frozen.training and not any(p.requires_grad for p in frozen.parameters())
     assert not frozen.head.weight.equal(net.head.weight)
+
+
+def test_the_list_names_the_backbones_and_no_stem(capsys: pytest.CaptureFixture[str]) -> None:
+    """Which stem is used is the data set's to say: jioc data list."""
+    assert main(["list", "backbones"]) == 0
+    told = capsys.readouterr().out
+    assert all(name in told for name in BACKBONES) and not any(word in told for word in ("stem", "cifar", "imagenet"))

@@ -168,6 +168,17 @@ def test_figures_for_papers(tmp_path: Path) -> None:
             assert (out / f"{stem}.{kind}").read_bytes().startswith(start)
 
 
+def test_a_figure_that_cannot_be_written_is_told_in_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "figures" / "accuracy-cnn.pdf"
+    (taken / "in the way").mkdir(parents=True)
+    words = ["report", str(keep(tmp_path / "runs", made(tasks=2))), "-o", str(tmp_path / "p.html")]
+    assert main([*words, "--figures", str(taken.parent)]) == 1
+    assert capsys.readouterr().err == f"jioc: {str(taken)!r} cannot be written: Is a directory\n"
+    assert [p.name for p in taken.parent.iterdir()] == ["accuracy-cnn.pdf"]
+
+
 TAIL = [500 - 40 * c for c in range(10)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import keep, made
+from made_results import keep, made, read_out
 from test_report import HOSTILE
 
 from jioc.cli import main
@@ -230,3 +230,16 @@ def test_every_kind_of_page_opens(browser: Any, tmp_path: Path, name: str) -> No
     if name == "beside the paper":
         assert "47.49" in text(browser, "#summary") and len(all_of(browser, '[data-chart="cnn-all"] path.paper')) == 3
     assert not browser.get_log("browser")
+
+
+def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds(browser: Any, tmp_path: Path) -> None:
+    new = [read_out(made("wa", seed=s), "unaligned", value) for s, value in ((2, 50.0), (3, 54.0))]
+    for results, there in (([made("wa"), *new], True), (new, False)):
+        page = tmp_path / f"{len(results)}.html"
+        assert main(["report", str(keep(tmp_path / page.stem, *results)), "-o", str(page)]) == 0
+        show(browser, page)
+        assert ("52.00 ± 2.83 (2)" in text(browser, "#summary tbody")) is there
+        assert ("In brackets" in text(browser, "#summary")) is there
+        assert "52.00 ± 2.83" in text(browser, "#summary tbody") and all_of(
+            browser, '[data-chart="unaligned-old"] path'
+        )

@@ -50,6 +50,7 @@ def attached(coordination: JIOC) -> Any:
 def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
     method: str, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    small |= {"first": {"epochs": 2}, "later": {"epochs": 1}}
     first = run(method=method, **small, out=tmp_path / "first")
     if SPECS[method].memory == "none":  # refuses oc by its word, so that JIOC is attached by hand
         monkeypatch.setattr("jioc.runner.Run._method", attached(JIOC(coordinate="none")))
@@ -127,7 +128,6 @@ def test_learning_beats_chance_and_the_ceiling_beats_the_floor(small: dict[str, 
         {"long_tail": 40, "memory": 500},
         {"memory_per_class": 50, "long_tail": 40},
         {"batch_size": 1000},
-        {"batch_size": 502, "backbone": "resnet18", "stem": "imagenet"},  # 503 images: the last batch is one, at 1x1
         {"batch_size": 7, "later": {"epochs": 1}, "first": {"epochs": 1}},
         {"holdout": 0.2},
         {"select": "random"},
@@ -144,6 +144,13 @@ def test_odd_settings_train_or_are_refused(odd: dict[str, Any], coordinate: str,
     result = run(method="icarl", **settings, coordination={"coordinate": coordinate})
     assert result["complete"] and result["average"]["cnn"] is not None
     assert (result["average"]["nme"] is None) == (odd.get("memory") == 0)
+
+
+def test_a_last_batch_of_one_image_trains_though_the_network_leaves_one_pixel_of_it(small: dict[str, Any]) -> None:
+    data = load(settings.make(method="icarl"))
+    few = replace(data, train_x=data.train_x[:33], train_y=data.train_y[:33])
+    small |= {"backbone": "resnet18", "stem": "imagenet", "batch_size": 32, "task_sizes": (10,), "first": {"epochs": 1}}
+    assert Run(resolve(settings.make(method="icarl", **small)), few).go()["complete"]
 
 
 def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> None:

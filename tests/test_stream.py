@@ -21,6 +21,11 @@ def both(device: str = "cpu") -> tuple[Images, Streamed]:
     return Images(*parts), Streamed(*parts)
 
 
+def drawn(n: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(n)
+    return [torch.randperm(50, generator=generator)[:7] for _ in range(n)]
+
+
 def agree(resident: Images, streamed: Streamed, batches: list[torch.Tensor]) -> None:
     augment = Augment(pad=2, flip=True, brightness=0.2)
     one, two = (torch.Generator(resident.device).manual_seed(3) for _ in range(2))
@@ -34,14 +39,24 @@ def test_batches_are_the_same(device: str) -> None:
     resident, streamed = both(device)
     assert resident.resident and not streamed.resident
     for announced in (0, 1, 3 * AHEAD):
-        batches = [torch.randperm(50)[:7].to(device) for _ in range(3 * AHEAD)]
+        batches = [index.to(device) for index in drawn(3 * AHEAD)]
         streamed.prefetch(batches[:announced])
         agree(resident, streamed, batches)
 
 
+@pytest.mark.parametrize("kind", [Images, Streamed])
+def test_an_array_that_may_not_be_written_is_read(kind: type[Images]) -> None:
+    """As numpy.asarray of a picture is. Torch warns of sharing it, once a process."""
+    pixels = np.arange(12, dtype=np.uint8).reshape(3, 1, 2, 2)
+    pixels.flags.writeable = False
+    images = kind(pixels, np.arange(3), (0.0,), (1 / 255,), torch.device("cpu"))
+    assert images.plain(torch.tensor([2])).flatten().tolist() == [8, 9, 10, 11]
+    assert not np.shares_memory(images.pixels.numpy(), pixels)
+
+
 def test_other_batches_than_announced_are_right_too() -> None:
     resident, streamed = both()
-    batches = [torch.randperm(50)[:7] for _ in range(8)]
+    batches = drawn(8)
     streamed.prefetch(batches)
     agree(resident, streamed, [batches[5], batches[0], torch.tensor([1, 1]), *batches[1:3]])
     streamed.prefetch(batches[:2])

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_results import keep, made
+from made_results import keep, made, read_out
 
 from jioc import config as settings
 from jioc import recipes
@@ -227,6 +227,26 @@ def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
     assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
 
 
+def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = [made("wa", seed=s) for s in (1, 2)]
+    new = [read_out(made("wa", seed=s), "unaligned", value) for s, value in ((3, 50.0), (4, 54.0))]
+    assert "UNALIGNED" not in str(summarise(group(read([keep(tmp_path / "old", *old, made())])), True).heads)
+    sheet = summarise(group(read([keep(tmp_path / "mixed", *old, *new, made())])), beside_paper=False)
+    at = sheet.heads.index("UNALIGNED average")
+    assert [row[at] for row in sheet.rows] == ["52.00 ± 2.83 (2)", "–"] and sheet.rows[0][1] == "4"
+    assert "(" not in sheet.rows[0][sheet.heads.index("CNN average")]
+    assert any(note.startswith("in brackets: the number of seeds that have the figure") for note in sheet.notes)
+    assert main(["table", str(tmp_path / "mixed"), "--format", "csv"]) == 0
+    told = capsys.readouterr()
+    wa, icarl = csv.DictReader(told.out.splitlines())
+    assert (wa["UNALIGNED average"], wa["UNALIGNED average n"], icarl["UNALIGNED average n"]) == ("52.0", "2", "0")
+    assert "CNN average n" not in wa and "bracket" not in told.err
+    alike = summarise(group(read([keep(tmp_path / "new", *new)])), beside_paper=False)
+    assert alike.rows[0][at] == "52.00 ± 2.83" and "bracket" not in str(alike.notes)
+
+
 def test_a_note_names_the_read_out_that_is_shown(tmp_path: Path) -> None:
     boosted = made("foster", **TEN) | {"headline": "boosted"}
     for row in boosted["tasks"]:
@@ -296,7 +316,7 @@ def test_forgetting_stands_beside_average_and_last_where_it_is_asked_for(
     assert [head for head in asked.heads if head not in added] == usual.heads
     at = [asked.heads.index(head) for head in added]
     assert [asked.heads[i - 1] for i in at] == ["CNN last", "NME last"]
-    assert [[row[i] for i in at] for row in asked.rows] == [["30.00", "7.00"], ["20.00", "10.00"]]
+    assert [[row[i] for i in at] for row in asked.rows] == [["30.00 (1)", "7.00 (1)"], ["20.00", "10.00"]]
     assert any(note.startswith("forgetting: ") for note in asked.notes)
     assert "exclude each other" in refused(["table", str(tmp_path), "--by-task", "--forgetting"], capsys)
 
@@ -368,6 +388,8 @@ def without(name: str) -> dict[str, Any]:
         ("last", None, "'last'"),
         ("counts", 500, "'counts'"),
         ("environment.device", 3, "'environment'"),
+        ("data", [3], "'data'"),
+        ("data", {"fingerprint": 3}, "'data'"),
     ],
 )
 def test_a_damaged_result_is_refused_by_name(

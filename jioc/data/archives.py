@@ -8,7 +8,6 @@ import tarfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ..errors import Failed, Refused
 from . import catalogue
@@ -18,9 +17,8 @@ from .catalogue import Entry
 def located(entry: Entry, folder: Path, cache: Path) -> Path:
     """The folder of the official files below `folder`; an archive that lies there is unpacked into the cache."""
     assert entry.folder is not None
-    for name in (entry.folder, *entry.other_folders):
-        if (folder / name).is_dir():
-            return folder / name
+    if (present := _present(entry, folder)) is not None:
+        return present
     for archive in _archives(entry, folder):
         about = archive.stat()
         into = cache / "unpacked" / f"{entry.name}-{about.st_size}-{about.st_mtime_ns}"
@@ -28,6 +26,12 @@ def located(entry: Entry, folder: Path, cache: Path) -> Path:
             unpack(archive, into)
         return _inner(into, entry)
     raise Refused(f"{entry.name}: there is no folder {str(folder / entry.folder)!r}; {_advice(entry, folder)}")
+
+
+def _present(entry: Entry, folder: Path) -> Path | None:
+    """The data set's folder there, under any name that it goes by."""
+    places = [folder / name for name in (entry.folder or "", *entry.other_folders)]
+    return next((place for place in places if place.is_dir()), None)
 
 
 def _archives(entry: Entry, folder: Path) -> list[Path]:
@@ -39,7 +43,7 @@ def _archives(entry: Entry, folder: Path) -> list[Path]:
 
 def _inner(into: Path, entry: Entry) -> Path:
     """The data set's folder in an unpacked archive; the top itself where the archive has none of that name."""
-    return next((into / name for name in (entry.folder or "", *entry.other_folders) if (into / name).is_dir()), into)
+    return _present(entry, into) or into
 
 
 def _advice(entry: Entry, folder: Path) -> str:
@@ -55,8 +59,7 @@ def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda te
     entry, folder = catalogue.DATASETS[name], catalogue.data_folder(data_dir)
     if entry.folder is None:
         raise Refused(f"{entry.name} is shipped with the package; there is nothing to fetch")
-    present = next((folder / f for f in (entry.folder, *entry.other_folders) if (folder / f).is_dir()), None)
-    if present is not None:
+    if (present := _present(entry, folder)) is not None:
         say(f"nothing is fetched: {str(present)!r} is there; delete it to fetch it anew")
         return present
     if entry.archive is None:
@@ -175,7 +178,6 @@ def describe(entry: Entry, folder: Path) -> str:
     """For `jioc data list`: whether the files are there."""
     if entry.folder is None:
         return "with the package"
-    there: list[Any] = [f for f in (entry.folder, *entry.other_folders) if (folder / f).is_dir()]
-    if there or _archives(entry, folder):
+    if _present(entry, folder) or _archives(entry, folder):
         return "here"
     return f"jioc data get {entry.name}" if entry.archive else "by hand"

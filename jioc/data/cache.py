@@ -17,24 +17,21 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from queue import Queue
-from threading import Thread
 from typing import IO, Any
 
 import numpy as np
 
+from ..callback import Callback
 from ..errors import Failed, Refused
 from ..files import flush_folder, write
+from ..workers import cores, end
 from . import decode
 from .listing import Listing
-
-Tell = Callable[[str, dict[str, Any]], None]
-"""Told of ("decode", {"done", "total"}), ("note", {"text"}), and ("wait", {}) over and over while another process
-decodes. It may raise to end the work."""
 
 CHUNK = 250  # files that a worker is given at a time
 CHECKED_AT_START = 4 << 30  # bytes up to which the checksum is looked at whenever the set is opened
@@ -83,7 +80,7 @@ def kept(
     settings: dict[str, Any],
     assemble: Assemble,
     folder: Path,
-    tell: Tell,
+    tell: Callback,
     thorough: bool = False,
 ) -> Kept:
     """The decoded set, built if it is not there. `settings`: all else that `assemble` depends on."""
@@ -132,7 +129,7 @@ def _lines(listing: Listing) -> str:
 
 
 @contextmanager
-def _lock(path: Path, tell: Tell) -> Iterator[None]:
+def _lock(path: Path, tell: Callback) -> Iterator[None]:
     """Held by the one process that builds. The file is left: to remove it would let two hold different ones."""
     with open(path, "ab") as lock:
         told = False
@@ -156,7 +153,7 @@ def _got(lock: IO[bytes]) -> bool:
 # --- opening ---
 
 
-def _open(target: Path, thorough: bool, tell: Tell) -> Kept | None:
+def _open(target: Path, thorough: bool, tell: Callback) -> Kept | None:
     """The kept set, or None where there is none that is whole."""
     try:
         about = json.loads((target / "about.json").read_bytes())
@@ -198,7 +195,7 @@ def _build(
     canvas: int,
     colour: str,
     assemble: Assemble,
-    tell: Tell,
+    tell: Callback,
 ) -> None:
     into.mkdir()
     files = list(listing)
@@ -274,15 +271,11 @@ def statistics(pixels: np.ndarray, most: int = 10_000) -> tuple[list[float], lis
     return [round(float(m), 4) for m in mean], [max(round(float(s), 4), 0.01) for s in std]
 
 
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 Answers = Generator[dict[str, Any], None, None]
 
 
 def decode_all(
-    paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool, scratch: Path, tell: Tell
+    paths: list[str], pixels: np.ndarray, digests: np.ndarray, grey: bool, scratch: Path, tell: Callback
 ) -> tuple[dict[int, str], bool]:
     """Every file into its row: what is wrong with the rows that stay empty, and whether any file had colour."""
     why: dict[int, str] = {}
@@ -340,10 +333,10 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
         except (OSError, ValueError):
             answers.put({"died": given[0] if given else chunks[0]})
 
-    threads = [Thread(target=tend, args=(worker,), daemon=True) for worker in workers]
+    threads = ThreadPoolExecutor(len(workers))
     try:
-        for thread in threads:
-            thread.start()
+        for worker in workers:
+            threads.submit(tend, worker)
         for _ in chunks:
             answer = answers.get()
             if "failed" in answer:
@@ -356,10 +349,4 @@ def _by_workers(task: dict[str, Any], chunks: list[tuple[int, int]], paths: list
                 )
             yield answer
     finally:
-        for worker in workers:
-            worker.kill()
-        for thread in threads:
-            thread.join()
-        for worker in workers:
-            with suppress(OSError):
-                worker.communicate()
+        end(workers, threads)

@@ -1,6 +1,7 @@
 """The data sets by name, and anybody's folder: what the command line knows of each before its images are read."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,6 +137,19 @@ def in_memory(name: str, classes: int, size: int) -> Entry:
 def usual_tasks(classes: int) -> int:
     """Five, or fewer where a task would have less than two classes."""
     return max(1, min(5, classes // 2))
+
+
+def task_sizes(
+    classes: int, tasks: int, base: int | None, increment: int | None, given: Sequence[int] | None
+) -> tuple[int, ...]:
+    """Classes of each task: as given, or a base and increments, the last perhaps smaller, or as even as they go."""
+    if given:
+        return tuple(given)
+    if increment:
+        first = base or increment
+        return (first, *(min(increment, classes - done) for done in range(first, classes, increment)))
+    size, larger = divmod(classes, tasks)
+    return tuple(size + (i < larger) for i in range(tasks))
 
 
 def network_for(size: int) -> tuple[str, str]:

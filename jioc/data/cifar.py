@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config import Config
 from ..errors import Refused
 from .augment import Augment
 from .catalogue import Entry
@@ -44,12 +45,15 @@ STATISTICS = {
 }
 
 
-def load(entry: Entry, where: Path) -> Dataset:
+def load(entry: Entry, where: Path, config: Config) -> Dataset:
+    """The test files may be missing where a share of the training images is held out to judge by."""
     train, test, meta = FILES[entry.name]
     labels, names = KEYS[entry.name]
     mean, std = STATISTICS[entry.name]
     train_x, train_y = _images(where, train, labels)
-    test_x, test_y = _images(where, test, labels)
+    test_x, test_y = train_x[:0], train_y[:0]
+    if not config.holdout or all((where / name).exists() for name in test):
+        test_x, test_y = _images(where, test, labels)
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]
     return Dataset(entry.name, classes, train_x, train_y, test_x, test_y, mean, std, CROP_FLIP_BRIGHTNESS)

@@ -1,12 +1,12 @@
 """A data set in memory (or mapped into it), whatever it came from."""
 
 import importlib
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from ..callback import Callback
 from ..config import Config
 from ..errors import Refused
 from . import catalogue
@@ -40,7 +40,7 @@ class Dataset:
 
 def load(
     config: Config,
-    tell: Callable[[str, dict[str, Any]], None] = lambda kind, what: None,
+    tell: Callback = lambda kind, what: None,
     thorough: bool = False,
     more: bool = False,
 ) -> Dataset:
@@ -60,7 +60,7 @@ def load(
         if len(dataset.classes) == 1 and not more:
             tell("note", {"text": _one_class(dataset.classes[0], entry)})
     else:
-        dataset = replace(module.load(entry, where), tasks=entry.tasks)
+        dataset = replace(module.load(entry, where, config), tasks=entry.tasks)
     if not len(dataset.train_y):
         raise Refused(f"{config.data} holds no usable training image")
     if config.flip is not None:

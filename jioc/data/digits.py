@@ -7,12 +7,13 @@ from pathlib import Path
 
 import numpy as np
 
+from ..config import Config
 from .augment import Augment
 from .catalogue import Entry
 from .dataset import Dataset
 
 
-def load(entry: Entry, where: Path | None) -> Dataset:
+def load(entry: Entry, where: Path | None, config: Config) -> Dataset:
     from sklearn.datasets import load_digits
 
     digits = load_digits()

@@ -1,22 +1,19 @@
 """Image files decoded as they are asked for, in order, by every core, and never more than a few megabytes at once."""
 
 import json
-import signal
 import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from queue import SimpleQueue
-from threading import Thread
 
 import numpy as np
 
+from ..workers import cores, end
 from . import decode
-from .cache import cores
 
 MOST_WORKERS = 16
 
@@ -65,7 +62,7 @@ class Workers:
 
     def __init__(self, n: int, canvas: int, grey: bool):
         self.n, self.canvas, self.grey = n, canvas, grey
-        self.threads = ThreadPoolExecutor(n, initializer=_without_sigpipe)
+        self.threads = ThreadPoolExecutor(n)
         self.idle: SimpleQueue[subprocess.Popen[bytes]] = SimpleQueue()
         self.every: list[subprocess.Popen[bytes]] = []
         self.closed = False
@@ -77,8 +74,8 @@ class Workers:
         worker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.every.append(worker)
         assert worker.stdin is not None
-        worker.stdin.write(json.dumps({"canvas": self.canvas, "grey": self.grey}).encode() + b"\n")
-        worker.stdin.flush()
+        task = json.dumps({"canvas": self.canvas, "grey": self.grey})
+        worker.stdin.write(task.encode() + b"\n")  # kept by the pipe until the first paths are sent
         return worker
 
     def part(self, paths: list[str]) -> "Future[Part]":
@@ -117,20 +114,4 @@ class Workers:
     def close(self) -> None:
         self.threads.shutdown(wait=False, cancel_futures=True)
         self.closed = True
-        ender = Thread(target=self._end)
-        ender.start()
-        ender.join()
-
-    def _end(self) -> None:
-        _without_sigpipe()
-        for worker in self.every:
-            worker.kill()
-        self.threads.shutdown()
-        for worker in self.every:
-            with suppress(OSError):
-                worker.communicate()
-
-
-def _without_sigpipe() -> None:
-    """In this thread, a write to a process that died is an error, not the end: the command has SIGPIPE end it."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
+        end(self.every, self.threads)

@@ -92,6 +92,11 @@ def _augmented(
     return augment.apply(pixels[index], *draws) * scale - shift
 
 
+def wrapped(pixels: np.ndarray) -> Tensor:
+    """The same memory, or a copy where torch cannot have it: strided, or not to be written."""
+    return torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
+
+
 _placed: list[tuple[weakref.ref[np.ndarray], torch.device, weakref.ref[Tensor]]] = []
 _placing = threading.Lock()
 
@@ -104,12 +109,12 @@ def placed(pixels: np.ndarray, device: torch.device) -> Tensor:
             found = tensor()
             if array() is pixels and where == device and found is not None:
                 return found
-        there = torch.from_numpy(np.ascontiguousarray(pixels)).to(device)
+        there = wrapped(pixels).to(device)
         _placed.append((weakref.ref(pixels), device, weakref.ref(there)))
         return there
 
 
-class Stream(Protocol):
+class Visits(Protocol):
     """The images that a stage trains on."""
 
     images: int  # an epoch visits
@@ -162,25 +167,25 @@ class TaskData:
     def new(self) -> Tensor:
         return torch.cat(self.classes)
 
-    def alone(self) -> Stream:
+    def alone(self) -> Visits:
         """The new images."""
         return self.of(self.new)
 
-    def with_memory(self, memory: Memory) -> Stream:
+    def with_memory(self, memory: Memory) -> Visits:
         """The new images and the exemplars, shuffled together."""
         return self.of(torch.cat([self.new, memory.index]))
 
-    def beside_memory(self, memory: Memory, share: float) -> Stream:
+    def beside_memory(self, memory: Memory, share: float) -> Visits:
         """Batches of new images, each with `share` times as many exemplars; the epoch is a pass over the new images."""
         if not len(memory):
             return self.alone()
         return Apart(self.new, memory.index, self.batch_size, share)
 
-    def of(self, index: Tensor) -> Stream:
+    def of(self, index: Tensor) -> Visits:
         """Some images of the caller's choice."""
         return Mixed(index, self.batch_size)
 
-    def split(self, memory: Memory, v: int) -> tuple[Stream, Stream | None]:
+    def split(self, memory: Memory, v: int) -> tuple[Visits, Visits | None]:
         """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on.
 
         None, and every image in the first, where no class in memory has an image to spare.

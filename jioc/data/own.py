@@ -13,6 +13,7 @@ from types import ModuleType
 
 import numpy as np
 
+from ..config import Config
 from ..errors import Refused
 from ..scripts import imported
 from .catalogue import Entry, network_for, usual_tasks
@@ -29,7 +30,7 @@ def entry(place: Path) -> Entry:
     return Entry(place.stem, "own", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
 
 
-def load(entry: Entry, where: Path) -> Dataset:
+def load(entry: Entry, where: Path, config: Config) -> Dataset:
     from .arrays import statistics
     from .pictures import usual_augment
 

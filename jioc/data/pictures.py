@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..callback import Callback
 from ..config import Config
 from ..errors import Refused
 from ..words import counted
 from . import cache, listing, official
 from .augment import Augment
-from .cache import Decoded, Tell
+from .cache import Decoded
 from .catalogue import Entry, usual_canvas, usual_tasks
 from .crops import ResizedCrop
 from .dataset import Dataset
@@ -24,7 +25,7 @@ from .dataset import Dataset
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-def load(entry: Entry, where: Path, config: Config, tell: Tell, thorough: bool = False) -> Dataset:
+def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
     found = official.LISTINGS[entry.name](where) if entry.place is None else listing.of_place(where)
     if not found.train:
         first = f": {found.bad[0][0]!r} {found.bad[0][1]}" if found.bad else ""
@@ -72,7 +73,7 @@ def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
 SHOWN = 5  # of the files left out, on the screen; the record names all
 
 
-def _report(record: dict[str, Any], on_bad: str, tell: Tell) -> None:
+def _report(record: dict[str, Any], on_bad: str, tell: Callback) -> None:
     skipped, notes = record["skipped"], record["notes"]
     if skipped and on_bad == "fail":
         file, why = skipped[0]

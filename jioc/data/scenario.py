@@ -8,7 +8,7 @@ import numpy as np
 from ..config import Config
 from ..errors import Refused, unknown
 from ..words import counted
-from . import longtail
+from . import catalogue, longtail
 from .dataset import Dataset
 
 
@@ -18,7 +18,7 @@ class Scenario:
     sizes: tuple[int, ...]  # classes of each task
     train: list[np.ndarray]  # for each class in that order, indices of its training images
     test: list[np.ndarray]  # for each class, indices of the images it is judged by
-    held_out: bool  # judged by training images; the test set is not read
+    held_out: bool  # judged by training images; the test set is not used
 
     @property
     def counts(self) -> list[int]:
@@ -78,25 +78,16 @@ def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
     ]
     if sum(ways) > 1:
         raise Refused("say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes")
-    if config.task_sizes is not None:
-        if sum(config.task_sizes) != classes:
-            raise Refused(
-                f"--task-sizes add up to {counted(sum(config.task_sizes), 'class')}; {config.data} has {classes}"
-            )
-        return config.task_sizes
-    if config.base is not None or config.increment is not None:
-        if config.increment is None:
-            raise Refused("--base needs --increment")
-        first = config.base or config.increment
-        if first > classes:
-            raise Refused(f"--base {first} is more than the {counted(classes, 'class')} of {config.data}")
-        later = range(first, classes, config.increment)
-        return (first, *(min(config.increment, classes - done) for done in later))
-    tasks = config.tasks or usual
-    if tasks > classes:
+    tasks, base, increment, given = config.tasks or usual, config.base, config.increment, config.task_sizes
+    if given is not None and sum(given) != classes:
+        raise Refused(f"--task-sizes add up to {counted(sum(given), 'class')}; {config.data} has {classes}")
+    if base is not None and increment is None:
+        raise Refused("--base needs --increment")
+    if increment is not None and (first := base or increment) > classes:
+        raise Refused(f"--base {first} is more than the {counted(classes, 'class')} of {config.data}")
+    if given is None and increment is None and tasks > classes:
         raise Refused(f"--tasks {tasks} is more than the {counted(classes, 'class')} of {config.data}")
-    size, larger = divmod(classes, tasks)
-    return tuple(size + (i < larger) for i in range(tasks))
+    return catalogue.task_sizes(classes, tasks, base, increment, given)
 
 
 def _thinned(train: list[np.ndarray], order: list[int], dataset: Dataset, config: Config) -> list[np.ndarray]:

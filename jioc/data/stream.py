@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .loader import Images
+from .loader import Images, wrapped
 
 AHEAD = 4  # batches
 
@@ -26,7 +26,7 @@ class Streamed(Images):
         self._ready: deque[tuple[Tensor, Future[Gathered]]] = deque()
         self._spare: deque[Buffer] = deque(Buffer() for _ in range(AHEAD + 1))
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-        return torch.from_numpy(np.ascontiguousarray(pixels))
+        return wrapped(pixels)
 
     def prefetch(self, batches: list[Tensor]) -> None:
         self._ready.clear()

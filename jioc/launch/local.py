@@ -5,11 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..board import Board
+from ..callback import Callback
 from ..errors import Interrupted, sentence
 from ..jobs import Job, note
 from . import Where
-
-Told = Callable[[str, dict[str, Any]], None]
 
 
 def launch(jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
@@ -20,7 +19,7 @@ def run_here(
     jobs: list[Job],
     at_once: int,
     stop: Callable[[], bool],
-    watch: Callable[[Job], Told] | None = None,
+    watch: Callable[[Job], Callback] | None = None,
     ended: Callable[[Job, dict[str, Any] | Exception], None] | None = None,
 ) -> list[dict[str, Any] | Exception]:
     """The results in order, or what stopped a run; each run's begin and end are noted in grid.jsonl."""
@@ -28,7 +27,7 @@ def run_here(
 
     begun: set[int] = set()
 
-    def callback(i: int) -> Told:
+    def callback(i: int) -> Callback:
         job, told = jobs[i], watch(jobs[i]) if watch else None
 
         def tell(kind: str, what: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ from .kept import kept, refuse_remade, restored
 from .specs import Spec
 
 Fit = Callable[..., None]
-"""`engine.Engine.fit`: train `net` (the method's) on a stream with a loss (the method's), JIOC applied."""
+"""`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's), JIOC applied."""
 
 
 class Method:
@@ -31,6 +31,7 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
+    late: ClassVar[tuple[str, ...]] = ()  # of those, what earlier versions did not keep: None where a state lacks it
     made: dict[str, Any] | None = None  # shapes of its own modules as `__init__` left them; None: not looked at
 
     def __init_subclass__(cls) -> None:
@@ -105,10 +106,14 @@ class Method:
     def readouts(self, x: Tensor) -> dict[str, Tensor]:
         """Scores (n, K), the largest wins: of the head, and of the nearest class mean where there are exemplars."""
         out = self.net(x)
-        scores = {"cnn": out.logits}
+        scores = {"cnn": out.logits, **self.further(out)}
         if self.means is not None:
             scores["nme"] = nearest_mean(out.features, self.means)
         return scores
+
+    def further(self, out: Output) -> dict[str, Tensor]:
+        """What else the method reads out of the network: say, its head before a correction."""
+        return {}
 
     def head_weight(self) -> Tensor | None:
         """The classifier's rows, (K, d) or (K, proxies, d), whose norms the diagnostics compare; None: it has none."""
@@ -125,6 +130,7 @@ class Method:
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:
         """Take up a saved state."""
+        state = dict.fromkeys(self.late) | state
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
             if name in state:  # earlier versions kept less

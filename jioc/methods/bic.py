@@ -8,6 +8,8 @@ Of every class seen, v = int(0.1 M / K_old) images are held out for the second s
 where their number is fixed), at least one and never all. They are candidates for exemplars again afterwards. Where no
 old class has an image to spare, nothing can be balanced: every image trains and the pair stays (1, 0).
 
+Read-outs: `cnn` is z; `uncorrected` has the newest task's pair taken as (1, 0), earlier ones as they are.
+
 Departures: from the paper, 170 epochs for each stage as in PyCIL. From PyCIL, whose second stage takes the softmax
 twice and lets the BN statistics drift on the few held-out images: `--bias-loss pycil` does so too. In both, the
 held-out images are augmented as any others.
@@ -17,7 +19,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..data.loader import Stream, TaskData
+from ..data.loader import TaskData, Visits
 from ..losses import cross_entropy, distill
 from ..memory import Memory
 from ..nets.heads import CorrectedHead
@@ -47,6 +49,10 @@ class BiC(Method):
         corrected: Tensor = out.logits.softmax(1) if self.options.bias_loss == "pycil" else out.logits
         return {"bias": cross_entropy(corrected, batch.y)}
 
+    def further(self, out: Output) -> dict[str, Tensor]:
+        assert isinstance(self.net.head, CorrectedHead)
+        return {"uncorrected": self.net.head.uncorrected(out.features)}
+
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator)
         if task.n_old == 0:
@@ -59,7 +65,7 @@ class BiC(Method):
         self.remember(task, data)
         self.keep_teacher()
 
-    def _fit_bias(self, task: Task, held: Stream, fit: Fit) -> None:
+    def _fit_bias(self, task: Task, held: Visits, fit: Fit) -> None:
         assert isinstance(self.net.head, CorrectedHead)
         rest, pair = [p for p in self.net.parameters() if p.requires_grad], self.net.head.pairs[-1]
         for p in rest:

@@ -2,7 +2,7 @@
 
     f          = [f_1, ..., f_t]                                     f_1 .. f_{t-1} frozen, in eval mode
     loss(x, y) = CE(W f + b, y) + CE(aux(f_t), a(y))                 a(y) = 0 for an old class, 1.. for the new ones
-    after training: the new rows of W are scaled as in WA
+    after training: the new rows of W are scaled as in WA; `unaligned` reads out the head before that
 
 The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t start
 at 0, so that growing changes no old logit (in PyCIL they are drawn); aux is fresh for each task, and there is none in
@@ -24,12 +24,13 @@ from ..data.loader import TaskData
 from ..losses import cross_entropy
 from ..nets.incremental import ExpandingNet
 from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
+from .aligned import Aligned
+from .base import Fit
 from .specs import DEROptions, register
 
 
 @register("der")
-class DER(Method):
+class DER(Aligned):
     options: DEROptions
     net: ExpandingNet
 
@@ -53,7 +54,7 @@ class DER(Method):
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator, aux=task.n_new + 1)
         fit(self, task, data.with_memory(self.memory))
-        self.net.head.align(task.n_old)
+        self.align(task)
         self.remember(task, data)
 
     def keep_teacher(self) -> None:

@@ -72,14 +72,14 @@ class FOSTER(Method):
     # --- the order of events ---
 
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
-        stream = data.with_memory(self.memory)
+        visits = data.with_memory(self.memory)
         if task.n_old == 0:
             self.net.grow(task.n_new, self.generator)
-            fit(self, task, stream)
+            fit(self, task, visits)
         else:
             counts = [len(index) for index in [*self.memory.classes, *data.classes]]
-            self._boost(task, counts, partial(fit, self, task, stream))
-            self._compress(task, counts, partial(fit, self, task, stream))
+            self._boost(task, counts, partial(fit, self, task, visits))
+            self._compress(task, counts, partial(fit, self, task, visits))
         self.remember(task, data)
 
     def _boost(self, task: Task, counts: list[int], fit: Fit) -> None:

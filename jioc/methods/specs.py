@@ -163,10 +163,11 @@ SPECS: dict[str, Spec] = {
         Spec(
             "wa", "WA", "Zhao et al., CVPR 2020",
             FIRST, steps(170, 60, 100, 140, weight_decay=2e-4), options=WAOptions, distils=True,
+            readouts=("cnn", "nme", "unaligned"),
         ),
         Spec(
             "bic", "BiC", "Wu et al., CVPR 2019",
-            BIC, BIC, BIC, options=BiCOptions, distils=True, needs_memory=True,
+            BIC, BIC, BIC, options=BiCOptions, distils=True, readouts=("cnn", "nme", "uncorrected"), needs_memory=True,
         ),
         Spec(
             "podnet", "PODNet", "Douillard et al., ECCV 2020",
@@ -180,6 +181,7 @@ SPECS: dict[str, Spec] = {
         Spec(
             "der", "DER", "Yan et al., CVPR 2021",
             FIRST, steps(170, 80, 120, 150, weight_decay=2e-4), options=DEROptions, expands=True,
+            readouts=("cnn", "nme", "unaligned"),
         ),
         Spec(
             "foster", "FOSTER", "Wang et al., ECCV 2022",

@@ -1,22 +1,22 @@
 """WA: replay with distillation, then the new classes' weights scaled to the old ones' (Zhao et al., CVPR 2020).
 
     loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])           l = K_old / K
-    after training:   w_k <- w_k * mean |w_old| / mean |w_new|         for each new class k
+    after training:   w_k <- w_k * mean |w_old| / mean |w_new|         for each new class k, see `aligned.py`
 
 The exemplars are chosen, and the teacher is kept, after the scaling. As in PyCIL weights are not clipped to be
-positive while training, which the paper does; biases are not scaled.
+positive while training, which the paper does; biases are not scaled. `unaligned` reads out the head before the scaling.
 """
 
 from ..data.loader import TaskData
 from ..losses import cross_entropy, distill
-from ..nets.heads import LinearHead
 from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
+from .aligned import Aligned
+from .base import Fit
 from .specs import WAOptions, register
 
 
 @register("wa")
-class WA(Method):
+class WA(Aligned):
     options: WAOptions
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
@@ -31,7 +31,6 @@ class WA(Method):
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator)
         fit(self, task, data.with_memory(self.memory))
-        assert isinstance(self.net.head, LinearHead)
-        self.net.head.align(task.n_old)
+        self.align(task)
         self.remember(task, data)
         self.keep_teacher()

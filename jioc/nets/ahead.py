@@ -7,8 +7,8 @@ from typing import Any
 
 from triton import AsyncCompileMode
 
-from ..data.cache import cores
-from ..streams import undisturbed
+from ..beside import undisturbed
+from ..workers import cores
 
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]
 

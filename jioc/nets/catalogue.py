@@ -12,7 +12,6 @@ class Shape:
     widths: tuple[int, ...]  # channels of each stage
     blocks: int  # per stage
     shortcut: str  # A: subsample and pad with zero channels, no weights; B: 1x1 convolution
-    stem: str  # by default
     about: str
 
 
@@ -22,13 +21,12 @@ class Layers:
 
     widths: tuple[int, ...]
     about: str
-    stem: str = ""  # there is none to choose
 
 
 BACKBONES: dict[str, Shape | Layers] = {
-    "tiny": Shape((16, 32), 1, "A", "cifar", "two blocks for 8x8 images: tests and the demo"),
-    "resnet32": Shape((16, 32, 64), 5, "A", "cifar", "464 thousand weights, for 32x32 images"),
-    "resnet18": Shape((64, 128, 256, 512), 2, "B", "cifar", "11.2 million weights"),
+    "tiny": Shape((16, 32), 1, "A", "two blocks for 8x8 images: tests and the demo"),
+    "resnet32": Shape((16, 32, 64), 5, "A", "464 thousand weights, for 32x32 images"),
+    "resnet18": Shape((64, 128, 256, 512), 2, "B", "11.2 million weights"),
     "mlp": Layers((64, 64), "two layers for vectors, which jioc.IncrementalClassifier takes"),
 }
 

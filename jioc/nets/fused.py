@@ -19,7 +19,7 @@ import triton.language as tl
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from ..streams import Beside
+from ..beside import Beside
 from . import kernels
 from .ahead import compile_ahead, launch
 from .resnet import BatchNorm, Block, ResNet

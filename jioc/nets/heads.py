@@ -44,11 +44,17 @@ class LinearHead(Head):
         self.bias = nn.Parameter(torch.cat([self.bias, self.bias.new_zeros(n)]))
 
     @torch.no_grad()
-    def align(self, n_old: int) -> None:
-        """Multiply the new rows by mean |w_old| / mean |w_new| (Zhao et al., CVPR 2020); biases stay."""
-        if n_old:
-            norms = self.weight.norm(dim=1)
-            self.weight[n_old:] *= norms[:n_old].mean() / norms[n_old:].mean()
+    def align(self, n_old: int) -> float:
+        """Multiply the new rows by gamma = mean |w_old| / mean |w_new| (Zhao et al., CVPR 2020), which is given back.
+
+        Biases stay; where there is nothing old, rows stay too and gamma is 1.
+        """
+        if not n_old:
+            return 1.0
+        norms = self.weight.norm(dim=1)
+        gamma = norms[:n_old].mean() / norms[n_old:].mean()
+        self.weight[n_old:] *= gamma
+        return gamma.item()
 
     def forward(self, features: Tensor) -> Tensor:
         return F.linear(features, self.weight, self.bias)
@@ -74,8 +80,17 @@ class CorrectedHead(LinearHead):
         self.pairs.append(self._pair())
 
     def forward(self, features: Tensor) -> Tensor:
-        parts = super().forward(features).split(self.sizes, dim=1)
-        return torch.cat([pair[0] * z + pair[1] for pair, z in zip(self.pairs, parts, strict=True)], dim=1)
+        return torch.cat(self._corrected(super().forward(features)), dim=1)
+
+    def uncorrected(self, features: Tensor) -> Tensor:
+        """z with the newest task's pair taken as (1, 0)."""
+        z = super().forward(features)
+        return torch.cat([*self._corrected(z)[:-1], z[:, -self.sizes[-1] :]], dim=1)
+
+    def _corrected(self, logits: Tensor) -> list[Tensor]:
+        """Task by task."""
+        parts = logits.split(self.sizes, dim=1)
+        return [pair[0] * z + pair[1] for pair, z in zip(self.pairs, parts, strict=True)]
 
 
 class CosineHead(Head):

@@ -9,8 +9,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from ..beside import Beside
 from ..compiled import is_compiling, maybe_compiled
-from ..streams import Beside
 from ..types import Output
 from .catalogue import Layers, shape
 from .heads import HEADS, Head, LinearHead

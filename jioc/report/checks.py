@@ -91,6 +91,9 @@ def _summary(result: dict[str, Any]) -> str | None:
     ran = result.get("environment") or {}
     if not isinstance(ran, dict) or not all(isinstance(ran.get(name) or "", str) for name in MACHINE):
         return "'environment'"
+    data = result.get("data") or {}
+    if not isinstance(data, dict) or not isinstance(data.get("fingerprint") or "", str):
+        return "'data'"
     counts = result.get("counts") or []
     return None if isinstance(counts, list) and all(map(_number, counts)) else "'counts'"
 

@@ -90,7 +90,10 @@ def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
         content = io.BytesIO()
         figure.savefig(content, format=kind, dpi=300, metadata=metadata)
         paths.append(folder / f"{name}.{kind}")
-        write(paths[-1], content.getvalue())
+        try:
+            write(paths[-1], content.getvalue())
+        except OSError as error:
+            raise Failed(f"{str(paths[-1])!r} cannot be written: {error.strerror}") from None
     return paths
 
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ PLACED = (
     "data", "long_tail", "backbone", "tasks", "base", "increment", "task_sizes", "memory", "memory_per_class",
     "holdout",
 )  # fmt: skip
+READ = ("data", "image_size", "canvas", "colour", "test_share", "split_seed")  # what the images depend on
 RANK = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}
 
 
@@ -32,13 +33,14 @@ def assign(groups: list["Group"]) -> list["Group"]:
     """The groups with their names, places and labels, in the order of tables: place by place, a method's settings
     together, without coordination first, the usual one before those that depart from it."""
     by_place: dict[tuple[str, ...], list[Group]] = {}
-    tailed = any(g.config.get("long_tail") is not None for g in groups)
+    tailed, several = any(g.config.get("long_tail") is not None for g in groups), changed(groups)
     for g in groups:
-        by_place.setdefault(place(g, tailed), []).append(g)
+        by_place.setdefault(place(g, tailed, g in several), []).append(g)
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
     found: list[Group] = []
     for parts, of in by_place.items():
         departing = [departures(g.config, g.spec) for g in of]
+        _tell_first(of, departing)
         shared = _shared(departing)
         told = [{p: v for p, v in d.items() if p not in shared or shared[p] != v} for d in departing]
         _name(of, told)
@@ -100,6 +102,19 @@ def _name(groups: list["Group"], told: list[Values]) -> None:
         g.name = name if count[name] == 1 else f"{name} ({count[name]})"
 
 
+def _tell_first(groups: list["Group"], departing: list[Values]) -> None:
+    """Adds the length of the first task where it is another in another method of the same `epochs 17`: from them it
+    follows as long as it usually is beside the method's later tasks."""
+    trained: dict[Any, set[tuple[str, Any]]] = {}
+    for g, d in zip(groups, departing, strict=True):
+        trained.setdefault(d.get("later.epochs"), set()).add((g.config["method"], at(g.config, "first.epochs")))
+    for g, d in zip(groups, departing, strict=True):
+        method, first = g.config["method"], at(g.config, "first.epochs")
+        others = [n for m, n in trained[d.get("later.epochs")] if m != method and n != first]
+        if "later.epochs" in d and first and any(others):
+            d["first.epochs"] = first
+
+
 def _shared(departing: list[Values]) -> Values:
     """Where no group of a place is as usual, what most have instead: told once, with the place."""
     found = {}
@@ -159,14 +174,31 @@ def _listed() -> dict[str, int]:
 # --- the place ---
 
 
-def place(g: "Group", tailed: bool) -> tuple[str, ...]:
+def source(config: Values) -> tuple[Any, ...]:
+    """Where the images come from, and what is made of them."""
+    return tuple(config.get(name) for name in READ)
+
+
+def data(g: "Group") -> str:
+    return Path(str(g.config.get("data"))).name or str(g.config.get("data"))
+
+
+def changed(groups: list["Group"]) -> list["Group"]:
+    """Those that tell which images they had, where others of that name had others."""
+    of: dict[Any, set[tuple[Any, str]]] = {}
+    for g in groups:
+        of.setdefault((data(g), *source(g.config)[1:]), set()).add((g.config.get("data"), g.images))
+    return [g for g in groups if g.images and len(of[data(g), *source(g.config)[1:]]) > 1]
+
+
+def place(g: "Group", tailed: bool, several: bool) -> tuple[str, ...]:
     """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''.
-    `tailed`: it stands beside a long tail."""
+    `tailed`: it stands beside a long tail; `several`: and beside other images of that name."""
     c = g.config
     whole = "balanced" if c.get("data") in datasets.DATASETS else "no long tail"
     each = c.get("memory_per_class")
     return (
-        Path(str(c.get("data"))).name,
+        data(g) + f" (images {g.images[:8]})" * several,
         whole * tailed if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
         str(c.get("backbone")),
         _tasks(g),
@@ -184,18 +216,14 @@ def _tasks(g: "Group") -> str:
     return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
 
 
-def _sizes(g: "Group") -> list[int]:
+def _sizes(g: "Group") -> Sequence[int]:
     """Classes of each task, those to come too."""
     if g.complete:
         return [row["classes"][1] - row["classes"][0] for row in g.complete[0].result["tasks"]]
     c, entry = g.config, datasets.DATASETS.get(str(g.config.get("data")))
     classes = len(g.runs[0].result["classes"]) or (entry.classes if entry else 0)
-    if c.get("task_sizes"):
-        return list(c["task_sizes"])
-    if c.get("increment"):
-        base = c.get("base") or c["increment"]
-        return [base, *(min(c["increment"], classes - seen) for seen in range(base, classes, c["increment"]))]
-    return [1] * (c.get("tasks") or (entry.tasks if entry else datasets.usual_tasks(classes)))
+    tasks = c.get("tasks") or (entry.tasks if entry else datasets.usual_tasks(classes))
+    return datasets.task_sizes(classes, tasks, c.get("base"), c.get("increment"), c.get("task_sizes"))
 
 
 # --- settings by their dotted names ---

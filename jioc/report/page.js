@@ -377,6 +377,7 @@ function summary() {
   if (pairs) heads.push({ text: "gain" });
   if (theirs) heads.push({ text: "paper" }, { text: "difference" }, { text: "paper’s gain" });
   for (const [n, kind] of rest) heads.push({ text: `${title(n)} ${kind}` });
+  let lacking = false; // whether runs of a setting have a figure that others of it, say of an earlier version, have not
   const rows = groups.map((g, i) => {
     const group = D.groups[g], runs = shownRuns(g), done = runs.filter(({ run }) => run.complete);
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
@@ -388,10 +389,15 @@ function summary() {
       const ours = values(group.headline, "average");
       cells.push(group.paper ? percent(group.paper.average) : "–", group.paper && ours.length ? gained(mean(ours) - group.paper.average) : "–", group.paper ? gained(group.paper.gain) : "–");
     }
-    for (const [n, kind] of rest) cells.push(spread(values(n, kind), percent));
+    for (const [n, kind] of rest) {
+      const found = values(n, kind), some = found.length && found.length < done.length;
+      lacking ||= some;
+      cells.push([spread(found, percent), some ? ` (${found.length})` : ""].flat());
+    }
     return { g, cells };
   });
   let caption = "Mean ± standard deviation over n seeds.";
+  if (lacking) caption += " In brackets: the number of seeds that have the figure, where others of the n have not.";
   if (pairs) caption += " Gain: average minus that of the same setting without coordination, seed by seed, over the seeds that both have.";
   if (theirs) caption += " Paper: Wang et al., IJCAI 2024, the same data, backbone, memory and tasks.";
   const open = D.runs.filter((run, r) => !run.complete && !hidden.has(r)).length;

@@ -1,4 +1,4 @@
-"""Results read from disk, put together by setting: runs that differ only in their seeds are one group."""
+"""Results read from disk, put together by setting and images: runs that differ only in their seeds are one group."""
 
 import json
 import statistics
@@ -11,6 +11,7 @@ from typing import Any
 from .. import config as settings
 from .. import store
 from ..config import Config
+from ..data import catalogue as datasets
 from ..errors import Refused
 from ..jobs import scaled
 from ..methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
@@ -21,6 +22,7 @@ from .checks import check
 
 SEEDS = ("seed", "init_seed", "data_seed")
 ORDER = ("order_seed", "order")
+SPLIT = ("tasks", "base", "increment", "task_sizes")  # how many tasks there are
 TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
 
 
@@ -37,6 +39,11 @@ class Run:
     @property
     def seeds(self) -> tuple[Any, ...]:
         return tuple(self.config.get(name) for name in SEEDS[1:] + ORDER * self.over_orders)
+
+    @property
+    def images(self) -> str:
+        """Which they were: their fingerprint; '' where the run tells none, as of data sets that come as arrays."""
+        return str((self.result.get("data") or {}).get("fingerprint") or "")
 
     @property
     def complete(self) -> bool:
@@ -80,11 +87,12 @@ class Run:
         return (self.result.get(kind) or {}).get(readout) if self.complete else None
 
 
-@dataclass
+@dataclass(eq=False)
 class Group:
-    """Runs of one setting, an element each seed; those that are wanted and not there come last."""
+    """Runs of one setting on the same images, an element each seed; those that are wanted and not there come last."""
 
     runs: list[Run]
+    images: str = ""
     label: str = ""  # unique: name and place
     name: str = ""  # unique among those of its scene
     scene: str = ""  # where it ran: data, backbone, tasks, memory
@@ -144,6 +152,8 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
         )
         for seed in recipe.seeds:
             config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
+            if not any(config[name] for name in SPLIT):
+                config["tasks"] = datasets.find(config["data"], config["image_size"]).tasks
             bare = {"config": config, "method": said, "classes": [], "tasks": []}
             run = Run(Path(label), bare, any(r.over_orders for r in found))
             wanted.setdefault(_key(setting(run)), []).append(run)
@@ -163,8 +173,12 @@ def setting(run: Run) -> dict[str, Any]:
     for key, value in run.config.items():
         both = isinstance(value, dict) and isinstance(usual.get(key), dict)
         found[key] = usual[key] | value if both else value
-    if run.complete and not any(found[name] for name in ("tasks", "base", "increment", "task_sizes")):
-        found["tasks"] = len(run.result["tasks"])
+    if not any(found[name] for name in SPLIT):
+        entry, classes = datasets.DATASETS.get(str(found["data"])), len(run.result["classes"])
+        later = entry.tasks if entry else datasets.usual_tasks(classes)
+        found["tasks"] = len(run.result["tasks"]) if run.complete else later
+    if run.images or run.planned:
+        found["data"] = _called(str(found["data"]))
     if run.over_orders:
         found |= {name: usual[name] for name in ORDER}
     idle = settings.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
@@ -176,14 +190,21 @@ def setting(run: Run) -> dict[str, Any]:
 
 
 def group(runs: Iterable[Run]) -> list[Group]:
-    """Runs of one setting together, each coordinated group with its uncoordinated host; named and sorted."""
-    by_setting: dict[str, list[Run]] = {}
-    for run in runs:
-        by_setting.setdefault(_key(setting(run)), []).append(run)
-    groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds)))) for of in by_setting.values()]
-    hosts = {_key(_host(g.config)): g for g in groups if g.coordinate == "none"}
+    """Runs of one setting and the same images together, each coordinated group with its uncoordinated host; named and
+    sorted. A run that is wanted, or of a named data set, and tells no images has those that all others of it had."""
+    every = [(run, setting(run)) for run in runs]
+    known: dict[Any, set[str]] = {}
+    for run, here in every:
+        known.setdefault(labels.source(here), set()).update([run.images] * bool(run.images))
+    by_setting: dict[tuple[str, str], list[Run]] = {}
+    for run, here in every:
+        of = known[labels.source(here)] if run.planned or here["data"] in datasets.DATASETS else set()
+        images = run.images or (next(iter(of)) if len(of) == 1 else "")
+        by_setting.setdefault((_key(here), images), []).append(run)
+    groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds))), key[1]) for key, of in by_setting.items()]
+    hosts = {(_key(_host(g.config)), g.images): g for g in groups if g.coordinate == "none"}
     for g in groups:
-        g.base = hosts.get(_key(_host(g.config))) if g.coordinate != "none" else None
+        g.base = hosts.get((_key(_host(g.config)), g.images)) if g.coordinate != "none" else None
     return labels.assign(groups)
 
 
@@ -206,6 +227,12 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
     for name in names:
         found[name] = next((other for other in found.values() if repeats(name, other)), name)
     return found
+
+
+def _called(data: str) -> str:
+    """The last name of a place, which may be written in many ways; that of a data set is not for a folder."""
+    name = Path(data).name or data
+    return data if data in datasets.DATASETS else f"./{name}" if name in datasets.DATASETS else name
 
 
 def _key(values: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..console import printable
-from ..errors import unknown
 from ..words import counted
 from . import labels, paper
 from .runs import Group, mean_std, shown_readouts
@@ -99,21 +98,23 @@ class Sheet:
 
 
 def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False, bracketed: bool = True) -> Sheet:
-    """A row for each setting; the read-out by which methods are judged comes first. `bracketed`: whether the seeds of a
-    gain stand in brackets, so that a note tells of them; a csv has a column of them."""
+    """A row for each setting; the read-out by which methods are judged comes first. `bracketed`: whether seeds,
+    where they are not all n, stand in brackets, so that a note tells of them; a csv has a column of them."""
     shown = shown_readouts(groups)
     names = list(dict.fromkeys(shown.values()))
     kinds = ("average", "last", *["forgetting"] * forgetting)
     title, placed = _title(groups)
     heads = [*(f"{n.upper()} {kind}" for n in names for kind in kinds), "gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
+    some = {of for of in itertools.product(names, kinds) if any(_lacking(g, *of) for g in groups)}
     lines, unmatched = [], 0
     for g in groups:
         judged = shown[g.runs[0].headline]
         figures: list[Number | Spread] = []
         for n, kind in itertools.product(names, kinds):
             without = "" if g.complete or (n, kind) != (judged, "average") else outcome(g)
-            figures.append(Spread(g.figures(kind, n), instead=without))
+            lacking = _lacking(g, n, kind) if (n, kind) in some else None
+            figures.append(Spread(g.figures(kind, n), instead=without, counted=lacking))
         figures.append(_gain(g, judged))
         if beside_paper:
             where = cell(g)
@@ -127,10 +128,12 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False,
     notes = [f"accuracy in percent; {over}; average: over the tasks, the first included"]
     if forgetting:
         notes.append("forgetting: best accuracy on a past task minus the final one, mean over the past tasks")
+    if some and bracketed:
+        notes.append("in brackets: the number of seeds that have the figure, where others of the n have not")
     if any(g.base for g in groups):
-        some = bracketed and any(str(line.figures[heads.index("gain")]).endswith(")") for line in lines)
+        fewer = bracketed and any(str(line.figures[heads.index("gain")]).endswith(")") for line in lines)
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
-        notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * some
+        notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * fewer
     if beside_paper and unmatched < len(lines):
         notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's")
     if beside_paper and unmatched:
@@ -141,6 +144,11 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False,
 
 def outcome(g: Group) -> str:
     return "finished" if g.complete else "not run" if g.runs[0].planned else "unfinished"
+
+
+def _lacking(g: Group, readout: str, kind: str) -> bool:
+    """Whether some of the finished runs have the figure and others, say of an earlier version, have not."""
+    return 0 < len(g.figures(kind, readout)) < len(g.complete)
 
 
 def _gain(g: Group, readout: str) -> Spread:
@@ -161,6 +169,10 @@ def _judged(groups: list[Group], shown: dict[str, str]) -> str:
 
 def _warnings(groups: list[Group]) -> list[str]:
     notes = _unrun(groups)
+    if sets := {g.places[0]: g.runs[0].config.get("data") for g in labels.changed(groups)}:
+        told = "; ".join(f"{name} from {place}" for name, place in sets.items())
+        told = told if len(sets) <= NAMED else f"{len(sets)} sets"
+        notes.append(printable(f"not averaged together, other images (data.fingerprint in result.json): {told}"))
     runs = [run for g in groups for run in g.runs if not run.planned]
     unfinished = sum(not run.complete for run in runs)
     if unfinished:
@@ -278,10 +290,7 @@ def spread(values: list[float], sign: str = "") -> str:
 
 def render(sheet: Sheet, form: str) -> str:
     """Markdown, LaTeX or csv; text goes to the terminal through `console.table`."""
-    forms = {"markdown": _markdown, "latex": _latex, "csv": _csv}
-    if form not in forms:
-        raise unknown("value of --format", form, FORMATS)
-    return forms[form](sheet)
+    return {"markdown": _markdown, "latex": _latex, "csv": _csv}[form](sheet)
 
 
 def _csv(sheet: Sheet) -> str:

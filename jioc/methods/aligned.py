@@ -1,0 +1,42 @@
+"""What WA and DER share: a head whose new rows are scaled once they are trained (Zhao et al., CVPR 2020).
+
+    w_k <- gamma w_k,   gamma = mean |w_old| / mean |w_new|            for each new class k; biases stay
+    unaligned:   z_k = (z_k - b_k) / gamma + b_k                       the newest task's logits before that
+
+Read-outs: `cnn` is the head after the scaling, `unaligned` before that of the newest task; earlier tasks' rows keep
+theirs. In the first task nothing is scaled, and both are the same.
+"""
+
+import torch
+from torch import Tensor
+
+from ..data.loader import TaskData
+from ..nets.heads import LinearHead
+from ..types import Output, Task
+from .base import Method
+
+
+class Aligned(Method):
+    persistent = (*Method.persistent, "gamma")
+    late = ("gamma",)
+
+    gamma: float | None = None  # of the newest task; None: an earlier version scaled its rows, and did not keep it
+
+    def align(self, task: Task) -> None:
+        self.gamma = self.linear_head.align(task.n_old)
+
+    def rehearsed(self, task: Task, data: TaskData) -> None:
+        self.gamma = 1.0  # the rows as they are now were never scaled
+        super().rehearsed(task, data)
+
+    def further(self, out: Output) -> dict[str, Tensor]:
+        if self.gamma is None:
+            return {}
+        n, bias = self.net.plan["sizes"][-1], self.linear_head.bias
+        new = out.logits[:, -n:] / self.gamma + (bias - bias / self.gamma)[-n:]  # exact where gamma is 1
+        return {"unaligned": torch.cat([out.logits[:, :-n], new], dim=1)}
+
+    @property
+    def linear_head(self) -> LinearHead:
+        assert isinstance(self.net.head, LinearHead)
+        return self.net.head

@@ -19,7 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jioc.config import MACHINE
+from jioc.config import MACHINE, SEEDS, at
 from jioc.errors import Failed, Refused, answered
 from jioc.files import write
 from jioc.jobs import read_json
@@ -67,7 +67,7 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
     names = Counter(run.path.parent.name for run in found)
     if twice := [name for name, count in names.items() if count > 1]:
         raise Refused(f"two runs are called {twice[0]!r}")
-    differ = [n for n in labels.differing([run.config for run in found]) if n not in MACHINE and n not in runs.SEEDS]
+    differ = [n for n in labels.differing([run.config for run in found]) if n not in MACHINE and n not in SEEDS]
     differ.insert(0, "seed")
     failures: dict[str, str] = {}
     for noted in (source / "failures.json" for source in sources):
@@ -85,7 +85,7 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
         seconds = [row.get("seconds") for row in run.result["tasks"]]
         device = (run.result.get("environment") or {}).get("device")
         sheet.writerow(
-            [name, *(labels.show(labels.at(run.config, n)) for n in differ)]
+            [name, *(labels.show(at(run.config, n)) for n in differ)]
             + ["" if v is None else f"{v:.2f}" for v in values]
             + ["" if None in seconds else f"{sum(seconds):.0f}", run.result.get("commit"), device]
             + ["finished" if run.complete else told, run.result.get("command")]

@@ -115,12 +115,12 @@ def batches(row: Row, options: list[str]) -> tuple[str, ...]:
 
 
 def reading(row: Row, at: Row, confirmed: list[runs.Group]) -> Reading:
-    usual = labels.flat(settings.plain(resolve(settings.make(method="icarl", data="cifar100"))))
+    usual = settings.flat(settings.plain(resolve(settings.make(method="icarl", data="cifar100"))))
     changed = [n for n in at if n != "coordination.coordinate" and at[n] != labels.show(usual.get(n))]
     words = [f"{n.rpartition('.')[2].replace('_', '-')} {at[n]}".removesuffix(" yes") for n in changed]
     whole = {n: labels.show(v) for n, v in usual.items() if n.startswith("coordination.") or n == "accumulate"}
     whole |= {n: v for n, v in at.items() if n in whole}
-    same = [g for g in confirmed if {n: labels.show(labels.at(g.config, n)) for n in whole} == whole]
+    same = [g for g in confirmed if {n: labels.show(settings.at(g.config, n)) for n in whole} == whole]
     full = runs.mean_std(same[0].gains("cnn"))[0] if same else None
     name = row["run"].removesuffix(f"-seed{row['seed']}")
     return Reading(name, at["coordination.coordinate"], ", ".join(words) or "default", full)

@@ -22,8 +22,9 @@ from typing import Any
 import torch
 from speed import chosen, made, train_second_task
 
+from jioc.machine import commit
 from jioc.processes import World, together
-from jioc.runner import Run, commit
+from jioc.runner import Run
 
 VARIANTS = {  # processes, threads of each on a CPU, what BN sees
     "one process": (1, 1, "per-process"),

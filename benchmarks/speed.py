@@ -30,10 +30,11 @@ from jioc.config import Config
 from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.data.dataset import Dataset
 from jioc.errors import Refused, answered
+from jioc.machine import commit
 from jioc.nets.incremental import build
 from jioc.pack import own_stream
 from jioc.resolve import resolve
-from jioc.runner import Run, commit
+from jioc.runner import Run
 
 BATCH = 128
 MEAN, STD = (np.array(v, np.float32) for v in STATISTICS["cifar100"])

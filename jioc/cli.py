@@ -35,9 +35,6 @@ def run(words: list[str]) -> int:
         raise Refused(f"{str(experiment)!r} is an experiment of {from_file['method']}, not of {named}")
     own["method"] = named
     values = said(found, spec)
-    for a, b in [("memory", "memory_per_class"), ("order", "order_seed")]:
-        if a in values and b in values:
-            raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     config = resolve(settings.make(**merged(from_file, values)))
     notes += idle(values, config)
     for note in notes if first_process() else ():

@@ -38,6 +38,12 @@ def words(config: Config) -> list[str]:
             found += _flag(PREFIX.get(section, "") + name, value)
     if "coordinate" not in values.get("coordination", {"coordinate": None}):
         found += _flag("coordinate", config.coordination.coordinate)  # without it, flags of no effect are refused
+    for section, prefix in PREFIX.items():  # likewise
+        said, epochs = values.get(section, {}), wanted[section]["epochs"]
+        if "epochs" not in said and any(m >= epochs for m in said.get("milestones") or ()):
+            found += _flag(prefix + "epochs", epochs)
+        if said.get("decay") == "steps" and "milestones" not in said:
+            found += _flag(prefix + "milestones", [])
     return found
 
 

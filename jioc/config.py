@@ -13,13 +13,15 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from .errors import Refused
+from .errors import Refused, first_line
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
+Coordinate = Literal["none", "ic", "oc", "jioc"]
+HostKD = Literal["replace", "keep", "add", "drop"]
 
 
 class Options(BaseModel):
@@ -48,7 +50,7 @@ class Schedule(Options):
 class Coordination(Options):
     """JIOC and the readings that its paper leaves open. `coordination.JIOC` is these options with the formula."""
 
-    coordinate: Literal["none", "ic", "oc", "jioc"] = "none"
+    coordinate: Coordinate = "none"
     """Coordination of inputs (ic), of outputs (oc) or both (jioc)."""
     gamma1: Amount = 1.0
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
@@ -66,7 +68,7 @@ class Coordination(Options):
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = "task"
     """A softmax for each past task, or one over all old classes."""
-    host_kd: Literal["replace", "keep", "add", "drop"] | None = None
+    host_kd: HostKD | None = None
     """The method's own distillation is replaced by the coordinated one, kept instead of it, kept beside it, or dropped
     with it; by default replaced, and kept where it is the same already (SS-IL)."""
     quiet_scale: Literal["task", "batch", "old-mean"] = "task"
@@ -199,6 +201,9 @@ class Config(Options):
 MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
 """Fields in which a resumed run may differ from the one it goes on from."""
 
+SEEDS = ("seed", "init_seed", "data_seed")
+"""Fields in which the runs of one setting differ."""
+
 OF_DATA = frozenset({
     "data", "data_dir", "data_cache", "image_size", "canvas", "colour", "mean", "std", "flip", "on_bad", "test_share",
     "split_seed",
@@ -258,7 +263,7 @@ def read(path: Path) -> dict[str, Any]:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise Refused(f"{str(path)!r}{line}: this is no YAML: {error.problem or error.context}") from None
     except (OSError, ValueError, yaml.YAMLError) as error:  # a date that is none is a ValueError
-        raise Refused(f"{str(path)!r} cannot be read as YAML: {str(error).splitlines()[0]}") from None
+        raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
     return values
@@ -273,6 +278,22 @@ def digest(config: Config) -> str:
     """Eight letters that tell two settings apart, wherever they run."""
     values = {k: v for k, v in plain(config).items() if k not in MACHINE}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
+
+
+def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """Settings by their dotted names."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
+    return found
+
+
+def at(values: dict[str, Any], path: str) -> Any:
+    """The setting of a dotted name; None where there is none."""
+    value: Any = values
+    for word in path.split("."):
+        value = value.get(word) if isinstance(value, dict) else None
+    return value
 
 
 def differences(a: dict[str, Any], b: dict[str, Any], path: str = "") -> list[str]:

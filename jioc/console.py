@@ -15,7 +15,10 @@ from rich.table import Table
 from .config import Config
 from .methods.specs import find
 from .resolve import total_epochs
-from .words import counted
+from .store import readouts
+from .words import coordinated, counted
+
+WHOLE = 10**6  # characters: no line is as long
 
 
 def table(
@@ -27,8 +30,11 @@ def table(
 ) -> None:
     """Aligned columns; the whole width of what they hold where the output is not a terminal. `words`: so many columns
     hold words, the others figures; `blocks`: the rows above which a line is left free."""
-    rich = Rich(markup=False) if sys.stdout.isatty() else Rich(markup=False, width=200)
-    sheet = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    fitted = sys.stdout.isatty()
+    rich = Rich(markup=False, width=None if fitted else WHOLE)
+    sheet = Table(box=SIMPLE_HEAD, title=title if fitted else None, title_justify="left", pad_edge=False)
+    if title and not fitted:
+        print(title)  # a table would break it at its own width
     for i, head in enumerate(heads):
         sheet.add_column(head, justify="left" if words is None or i < words else "right")
     for i, row in enumerate(rows):
@@ -49,8 +55,7 @@ def _figures(of: dict[str, Any]) -> str:
 
 def task_line(row: dict[str, Any], tasks: int) -> str:
     """The figures after a task; `tasks`: how many there are, 0 where that is not known."""
-    shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
-    figures = "   ".join(f"{name} {_figures(of)}" for name, of in shown if of)
+    figures = "   ".join(f"{name} {_figures(of)}" for name, of in readouts(row).items())
     of = f"/{tasks}" if tasks else ""
     return f"task {row['task']:>2}{of}  {counted(row['classes'][1], 'class'):>11}  {figures}   {row['seconds']:.0f} s"
 
@@ -113,8 +118,8 @@ class Console:
     def start(self, what: dict[str, Any]) -> None:
         c = self.config
         self.sizes = what["sizes"]
-        coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
-        print(f"{self.spec.title}{coordinated} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
+        title = coordinated(self.spec.title, c.coordination.coordinate)
+        print(f"{title} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
         print(scenario_line(what["sizes"], what["counts"], c))
         if c.long_tail is not None:
             counts_table(what["classes"], what["counts"], what["sizes"])

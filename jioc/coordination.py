@@ -10,12 +10,10 @@ terms are returned as they came. What the paper leaves open is an option of `con
 says why the defaults are what they are.
 """
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
-from .config import Coordination
+from .config import Coordinate, Coordination, HostKD
 from .errors import Failed
 from .losses import distill, label_score, mass, per_image
 from .types import Batch, Output, Task, Terms
@@ -24,8 +22,8 @@ from .types import Batch, Output, Task, Terms
 class JIOC(Coordination):
     """The options with the formula: `JIOC()` switches both parts on, `JIOC(coordinate="oc", gamma1=0.5)` chooses."""
 
-    coordinate: Literal["none", "ic", "oc", "jioc"] = "jioc"
-    host_kd: Literal["replace", "keep", "add", "drop"] | None = "replace"
+    coordinate: Coordinate = "jioc"
+    host_kd: HostKD = "replace"
 
     @property
     def inputs(self) -> bool:

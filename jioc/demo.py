@@ -8,7 +8,6 @@ tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a d
 import json
 import multiprocessing
 import signal
-import statistics
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any
 from .console import table
 from .errors import Refused
 from .files import write
-from .report import page, runs
+from .report import page, runs, tables
 
 SETTING: dict[str, Any] = {
     "method": "icarl",
@@ -63,7 +62,7 @@ def main(folder: Path) -> int:
         figures = [
             [r[kind][readout] for r in of] for readout in ("cnn", "nme") for kind in ("average", "last", "forgetting")
         ]
-        rows.append([name, *(mean_std(f) for f in figures), mean_std(old)])
+        rows.append([name, *map(tables.spread, figures), tables.spread(old)])
     table(["", "average", "last", "forgetting", "NME average", "NME last", "NME forgetting", "last, old classes"], rows)
     print("accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds")
     print(f"the report: {keep(results, folder)}")
@@ -80,7 +79,3 @@ def keep(results: dict[tuple[str, int], dict[str, Any]], folder: Path) -> Path:
         kept.append(runs.Run(path, result))
     page.save(runs.group(kept), folder / "report.html")
     return folder / "report.html"
-
-
-def mean_std(values: list[float]) -> str:
-    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"

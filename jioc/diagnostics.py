@@ -26,8 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .coordination import heads
-from .losses import distill
+from .coordination import distill_heads, heads
 from .types import Task
 
 TEMPERATURE = 2.0  # of the drift
@@ -69,8 +68,7 @@ def finite(value: Any) -> Any:
 
 def drift(now: Tensor, before: Tensor, task: Task) -> Tensor:
     """Sum over past tasks of KL(before || now) on that task's logits: (m,). A task of one class joins its neighbour."""
-    parts = [distill(now[:, s], before[:, s], TEMPERATURE) for s in heads(task.past)]
-    return torch.stack(parts).sum(0)
+    return distill_heads(now[:, : task.n_old], before[:, : task.n_old], heads(task.past), TEMPERATURE)
 
 
 def weight_norms(weight: Tensor) -> list[float]:

@@ -42,10 +42,10 @@ def lr_at(schedule: Schedule, epoch: int) -> float:
 class How:
     """How a step is carried out; none of it changes what is computed, but for rounding."""
 
-    precision: str = "fp32"  # or bf16, tf32
-    graph: bool = False  # the whole step in a CUDA graph
-    compile: bool = False  # backbones compiled
-    parts: int = 1  # a batch in several parts, to save memory; BN then sees a part at a time
+    precision: str  # fp32, tf32 or bf16
+    graph: bool  # the whole step in a CUDA graph
+    compile: bool  # backbones compiled
+    parts: int  # a batch in several parts, to save memory; BN then sees a part at a time
 
 
 class Engine:
@@ -183,8 +183,9 @@ class Engine:
         world.mix_statistics(net, len(index))
 
     def _parts(self, index: Tensor) -> tuple[Tensor, ...]:
-        """What of a batch goes through the network at once."""
-        return index.chunk(self.how.parts) if self.how.parts > 1 else (index,)
+        """What of a batch goes through the network at once: each so-manyth image, as `World.share` has it."""
+        n = self.how.parts
+        return tuple(index[i::n] for i in range(min(n, len(index)))) if n > 1 else (index,)
 
     # --- the machine ---
 
@@ -207,8 +208,9 @@ class Engine:
                     module.to(torch.bfloat16)
 
     def _compiling(self, visits: Visits) -> Any:
-        part = math.ceil(visits.batch_size / self.how.parts)
-        return compiling(len(range(part)[self.world.share or slice(None)])) if self.how.compile else nullcontext()
+        if not self.how.compile:
+            return nullcontext()
+        return compiling(*(len(self.train.own(part)) for part in self._parts(torch.arange(visits.batch_size))))
 
     def _optimiser(
         self, trained: list[nn.Parameter], weight_decay: float

@@ -63,11 +63,17 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     return Refused(f"unknown {kind} {word!r}; {hint}")
 
 
+def first_line(error: BaseException, wordless: str | None = None) -> str:
+    """What an error of others says, in a line; of one without words its kind, or what is given for it."""
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else wordless or type(error).__name__
+
+
 def sentence(error: BaseException) -> str:
     """One line for any error: ours as they are, others with their kind."""
     if isinstance(error, Refused):
         return str(error)
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no message'}"
+    return f"{type(error).__name__}: {first_line(error, 'no message')}"
 
 
 def answered(work: Callable[[], object]) -> int:

@@ -1,27 +1,23 @@
 """`jioc run --dry-run`: what a run would do, and about how long it would take here."""
 
-import time
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from .config import Config
 from .console import scenario_line, table
-from .coordination import JIOC
 from .data.dataset import load
 from .data.loader import Visits
 from .data_command import Progress
-from .engine import OWN
 from .methods.base import Method
 from .nets.incremental import Net
 from .resolve import total_epochs
 from .runner import Run
-from .types import Task, Terms
+from .types import Task
 
 STEPS, SPELL = 2, 0.2  # steps that are timed at least, and seconds
 SLOW = 5.0  # seconds of a first step that is timed itself: what it has to set up is a small part of it
@@ -54,7 +50,8 @@ def show(config: Config) -> None:
     images, seconds = measured(run)
     judged = "the held-out images" if run.scenario.held_out else "the test set"
     told = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
-    print(f"{told}: {_duration(seconds)}, without choosing exemplars and judging")
+    compiling = "compiling, " * run.how.compile
+    print(f"{told}: {_duration(seconds)}, without {compiling}choosing exemplars and judging")
     print(f"judged by {judged}")
 
 
@@ -71,7 +68,7 @@ def measured(run: Run) -> tuple[int, float]:
         stage = stage or ("first" if task.n_old == 0 else "later")
         fits.append((stage, task.index, visits.images * (run.engine.schedules[stage].epochs or 0)))
         if task.index in (0, 1, last) or stage not in paces:
-            paces.setdefault(stage, {})[task.index] = pace(run, task, visits, **how)
+            paces.setdefault(stage, {})[task.index] = pace(run, task, visits, stage=stage, **how)
 
     def drawn(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         return F.normalize(torch.rand(len(index), net.width, generator=run.generators["order"]), dim=1).to(run.device)
@@ -84,46 +81,38 @@ def measured(run: Run) -> tuple[int, float]:
     return sum(n for _, _, n in fits), float(sum(seconds))
 
 
-def pace(
-    run: Run,
-    task: Task,
-    visits: Visits,
-    net: Net | None = None,
-    params: Iterable[nn.Parameter] | None = None,
-    loss: Callable[..., Terms] | None = None,
-    coordination: JIOC | None = OWN,
-    train_mode: bool = True,
-) -> float:
-    """Seconds an image takes in a step, as `Engine.fit` would have it."""
-    method = run.method
-    net = (method.net if net is None else net).train(train_mode)
-    trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
-    coordination = method.coordination if coordination is OWN else coordination
-    optimiser = torch.optim.SGD(trained, lr=0.0)
-    index = visits.epoch(run.generators["order"])[0].to(run.device)
-    index = index[:ON_CPU] if run.device.type == "cpu" else index
-
-    def step() -> None:
-        run.engine.step(method, task, net, loss or method.loss, coordination, optimiser, index, {})
+def pace(run: Run, task: Task, visits: Visits, *, stage: str, **how: Any) -> float:
+    """Seconds an image takes in a step of `Engine.fit`, which trains at a rate of 0 here."""
+    engine, lines = run.engine, list[dict[str, Any]]()
+    set_up = run.how.graph or run.how.compile  # in a first epoch that is not timed
 
     def timed(count: int) -> float:
-        started = time.perf_counter()
-        for _ in range(count):
-            step()
-        _settle(run.device)
-        return time.perf_counter() - started
+        usual = engine.schedules, engine.on_epoch
+        rateless = engine.schedules[stage].model_copy(update={"epochs": 1 + set_up, "lr": 0.0})
+        engine.schedules, engine.on_epoch = {stage: rateless}, lines.append
+        try:
+            engine.fit(run.method, task, Again(batch, count), stage=stage, **how)
+        finally:
+            engine.schedules, engine.on_epoch = usual
+        return lines[-1]["seconds"]
 
+    batch = visits.epoch(run.generators["order"])[0]
+    batch = batch[:ON_CPU] if run.device.type == "cpu" else batch
     steps, spent = 1, timed(1)
     if spent < SLOW:
         steps = STEPS + int(SPELL / spent)  # the first sets up what others find
         spent = timed(steps)
-    net.eval()
-    return spent / (steps * len(index))
+    return spent / (steps * len(batch))
 
 
-def _settle(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
+class Again:
+    """One batch, over and over."""
+
+    def __init__(self, batch: Tensor, count: int):
+        self.batch, self.count, self.batch_size, self.images = batch, count, len(batch), count * len(batch)
+
+    def epoch(self, generator: torch.Generator) -> list[Tensor]:
+        return [self.batch] * self.count
 
 
 def _shorten(names: list[str]) -> list[str]:

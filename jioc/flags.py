@@ -16,6 +16,7 @@ from .config import Config, Coordination, Options, Schedule, without_effect
 from .errors import Refused, unknown
 from .methods.specs import Spec
 from .resolve import resolve
+from .words import counted
 
 GROUPS = {  # first field of each group of `jioc run --help`
     "data": "what is learnt",
@@ -28,6 +29,7 @@ GROUPS = {  # first field of each group of `jioc run --help`
     "device": "the machine",
 }
 PREFIX = {"later": "", "first": "first_", "second": "second_"}
+EXCLUSIVE = (("memory", "memory_per_class"), ("order", "order_seed"))
 
 
 class Parser(argparse.ArgumentParser):
@@ -65,8 +67,7 @@ def add_config(parser: Parser, spec: Spec, usual: Config | None = None, skip: Co
             if name == "second" and spec.second is None:
                 continue
             for part, info in Schedule.model_fields.items():
-                hidden = "" if name == "later" else argparse.SUPPRESS
-                _add(group, PREFIX[name] + part, info, getattr(getattr(usual, name), part), hidden)
+                _add(group, PREFIX[name] + part, info, getattr(getattr(usual, name), part), hidden=name != "later")
         elif name == "coordination":
             for part, info in type(usual.coordination).model_fields.items():
                 _add(group, part, info, getattr(usual.coordination, part))
@@ -98,6 +99,9 @@ def said(found: argparse.Namespace, spec: Spec) -> dict[str, Any]:
     """The values that were given, in the shape of the configuration."""
     known = names(spec)  # a command has flags of its own besides
     values = nested({key: value for key, value in vars(found).items() if value is not None and key in known}, spec)
+    for a, b in EXCLUSIVE:
+        if a in values and b in values:
+            raise Refused(f"--{a} and --{b.replace('_', '-')} exclude each other")
     if "order" in values:
         values["order"] = _lines(Path(values["order"]))
     return values
@@ -120,10 +124,32 @@ def nested(flat: dict[str, Any], spec: Spec) -> dict[str, Any]:
 
 
 def idle(values: dict[str, Any], config: Config) -> list[str]:
-    """Notes on flags of JIOC that have no part in the loss; where nobody chose one they are refused.
+    """Notes on flags that change nothing; where nobody chose what makes them so they are refused.
 
     `values`: what was said; `config`: what came of it.
     """
+    stages = [note for stage in PREFIX for note in _idle_schedule(stage, values.get(stage, {}), getattr(config, stage))]
+    return stages + _idle_coordination(values, config)
+
+
+def _idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[str]:
+    """Of milestones along a cosine or after the last epoch, and of steps at no milestone."""
+    epochs, decay, milestones = (f"--{PREFIX[stage]}{n}".replace("_", "-") for n in ("epochs", "decay", "milestones"))
+    if given.get("decay") == "steps" and "milestones" not in given and used.milestones is None:
+        raise Refused(f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}")
+    if given.get("milestones") and used.decay == "cosine":
+        if "decay" not in given:
+            raise Refused(f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps")
+        return [f"{milestones}: without effect under {decay} cosine"]
+    late = tuple(m for m in used.milestones or () if m >= (used.epochs or 0)) if given.get("milestones") else ()
+    told, length = f"{milestones} {_show(late)}: without effect", counted(used.epochs or 0, "epoch")
+    if late and "epochs" not in given:
+        raise Refused(f"{told}, because there are {length}; {epochs} gives more")
+    return [f"{told} in {length}"] if late else []
+
+
+def _idle_coordination(values: dict[str, Any], config: Config) -> list[str]:
+    """Of options of JIOC that have no part in the loss."""
     given, word, host_kd = values.get("coordination", {}), config.coordination.coordinate, config.coordination.host_kd
     names = [name for name in given if name in without_effect(word, host_kd)]
     told = ", ".join("--" + name.replace("_", "-") for name in names)
@@ -156,27 +182,24 @@ def _lines(path: Path) -> list[str]:
         raise Refused(f"--order: {str(path)!r} cannot be read: {error}") from None
 
 
-def _add(group: Any, name: str, field: FieldInfo, usual: Any, help: str = "") -> None:
+def _add(group: Any, name: str, field: FieldInfo, usual: Any, hidden: bool = False) -> None:
     flag = "--" + name.replace("_", "-")
-    text = help or (field.description or "").replace("%", "%%").rstrip(".")
+    told = "" if usual is None else f" ({_show(usual)})"
+    text = argparse.SUPPRESS if hidden else (field.description or "").replace("%", "%%").rstrip(".") + told
     kinds = _kinds(field.annotation)
-    told = "" if usual is None or help else f" ({_show(usual)})"
     if bool in kinds:
-        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text + told)
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         return
     choices = [str(w) for kind in kinds if get_origin(kind) is Literal for w in get_args(kind)]
     only = choices if all(get_origin(kind) is Literal for kind in kinds) else None
     many = any(get_origin(kind) is tuple for kind in kinds) and name != "order"
+    noun = "FILE" if name == "order" else name.rsplit("_", 1)[-1].upper()
     group.add_argument(
         flag,
-        metavar="{" + ",".join(choices) + "}"
-        if only
-        else "FILE"
-        if name == "order"
-        else name.rsplit("_", 1)[-1].upper(),
+        metavar="{" + ",".join(only) + "}" if only else noun,
         type=(lambda word: word.replace(",", " ").split()) if many else _one_of(flag, only) if only else str,
         default=None,
-        help=text + told if help != argparse.SUPPRESS else help,
+        help=text,
     )
 
 

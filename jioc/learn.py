@@ -15,8 +15,8 @@ from .flags import Parser, add_config, idle, said
 from .methods.specs import Spec, find, of_model
 from .resolve import merged, resolve, total_epochs
 from .stopping import signals, until
-from .store import locked, model_folder, unfinished
-from .words import counted
+from .store import locked, model_folder, readouts, unfinished
+from .words import coordinated, counted
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -57,7 +57,7 @@ def main(words: list[str]) -> int:
         with LearnConsole(config, target, folder) as console, signals() as stop:
             for text in filter(None, [unfinished(source), *notes]):
                 console.note({"text": text})
-            learner = taught(source, folder, config, known, not given.keys().isdisjoint(SEEDS), console, stop)
+            learner = taught(source, folder, config, known, not given.keys().isdisjoint(settings.SEEDS), console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.kept(learner)
     except Interrupted:
@@ -67,9 +67,6 @@ def main(words: list[str]) -> int:
         if fresh and not (target / "model.json").exists():
             shutil.rmtree(target)
     return 0
-
-
-SEEDS = ("seed", "init_seed", "data_seed")
 
 
 def taught(
@@ -213,17 +210,16 @@ class LearnConsole(Console):
     def start(self, what: dict[str, Any]) -> None:
         c, self.sizes = self.config, what["sizes"]
         old = sum(self.sizes[:-1])
-        coordinated = "" if c.coordination.coordinate == "none" else f" + {c.coordination.coordinate.upper()}"
+        title = coordinated(self.spec.title, c.coordination.coordinate)
         new = zip(what["classes"][old:], what["counts"][old:], strict=True)
         named = printable(", ".join(f"{name} ({n:,})" for name, n in new))
-        print(f"{self.spec.title}{coordinated}, {c.backbone}, {what['device']} ({what['precision']})")
+        print(f"{title}, {c.backbone}, {what['device']} ({what['precision']})")
         exemplars = counted(sum(what["counts"][:old]), "exemplar")
         print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {named}")
         self.bar = self.bars.add_task("", total=total_epochs(c, self.spec, what["done"]), told="")
 
     def task(self, row: dict[str, Any]) -> None:
-        shown = [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]
-        figures = "   ".join(f"{name} {percent(of['new']).strip()}" for name, of in shown if of)
+        figures = "   ".join(f"{name} {percent(of['new']).strip()}" for name, of in readouts(row).items())
         print(f"task {row['task']}: of the new classes' test images, right among all classes: {figures}", flush=True)
 
     def kept(self, learner: "Learner") -> None:

@@ -37,7 +37,7 @@ from .types import Task
 if TYPE_CHECKING:
     from .runner import Run
 
-AT_ONCE = 1000  # images that are answered
+AT_ONCE = 1000  # images that are judged or answered
 
 
 @dataclass(frozen=True)

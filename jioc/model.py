@@ -34,9 +34,10 @@ from .config import Count, Options, Positive
 from .data import catalogue
 from .data.augment import Augment
 from .data.crops import ResizedCrop
-from .errors import Refused
+from .errors import Refused, first_line
 from .files import flush_folder, write
 from .learner import Learner, Look, make_method
+from .machine import pick_device
 from .methods.base import Method
 from .methods.specs import of_model, sha256_of
 from .nets.incremental import build
@@ -295,8 +296,6 @@ def next_name(path: Path) -> Path:
 
 def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None) -> Learner:
     """The model in a folder. `to_learn`: with its exemplars; `method`: the file of a method of one's own."""
-    from .runner import pick_device
-
     where = pick_device(settings.make(method="finetune", device=device).device)
     folder = model_folder(Path(place))
     for last in (False, False, True):
@@ -413,6 +412,6 @@ def _refused_as(folder: Path, part: str = "") -> Iterator[None]:
             f"{str(folder)!r} holds no whole model: {part or 'a part'} is no safetensors file ({error})"
         ) from None
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
+        told = first_line(error)
         told = f"it lacks {told}" if isinstance(error, KeyError) else told
         raise Refused(f"{str(folder)!r} holds no whole model: {told}") from None

@@ -20,9 +20,7 @@ from .config import OF_DATA, Config
 from .data.dataset import Dataset, load
 from .errors import Interrupted
 from .resolve import resolve
-from .runner import Result, Run, pick_device, refuse_early
-from .stopping import until
-from .store import Store
+from .runner import Result, carry_out
 
 
 def pack(
@@ -48,22 +46,21 @@ def pack(
         return outcome
 
     def attempt(i: int) -> Result | Exception:
-        store = None
         try:
             if stop is not None and stop():
                 raise Interrupted("stopped before it began")
-            config = resolve(configs[i])
-            tell = callback(i) if callback else None
-            dataset = data(config, until(stop, tell))
-            refuse_early(config, dataset)
-            store = None if outs is None else Store(Path(outs[i]), config, resume)
-            with own_stream(pick_device(config.device)):
-                return Run(config, dataset, store, tell, stop).go()
+            return carry_out(
+                resolve(configs[i]),
+                data,
+                out=None if outs is None else outs[i],
+                resume=resume,
+                callback=callback(i) if callback else None,
+                stop=stop,
+                on=own_stream,
+            )
         except Exception as error:
             return error
         finally:
-            if store is not None:
-                store.close()
             gc.collect()  # a run's parts know each other; without this their memory waits for Python's own time
 
     alike: dict[Any, list[int]] = {}  # runs that may share the switches which torch keeps for the whole process

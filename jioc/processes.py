@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from .errors import Elsewhere, Failed, Interrupted, OfAnother, Refused, processes
+from .errors import Elsewhere, Failed, Interrupted, OfAnother, Refused, first_line, processes, sentence
 from .nets.incremental import Net
 from .nets.synchronised import synchronise
 
@@ -243,13 +243,13 @@ def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
     status = error.status if isinstance(error, Refused) else Failed.status
     if isinstance(error, Interrupted):  # all at the same step
         return error if rank == 0 else Elsewhere(status)
-    told = str(error).splitlines()[0] if str(error) else "no message"
+    told = first_line(error)
     if "finished reduction" in told:
         error = Failed("on several processes every parameter that is trained must take part in every step's loss")
     elif isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in told):
         error = Failed("another process of this run was lost; --resume goes on from the last checkpoint")
     elif not isinstance(error, Refused) and rank:
-        error = Failed(f"{type(error).__name__}: {told}; --debug shows where")
+        error = Failed(f"{sentence(error)}; --debug shows where")
     if not _is_first(rank, store):
         return Elsewhere(status)
     return OfAnother(f"process {rank}: {error}", status) if rank else error

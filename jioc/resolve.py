@@ -1,9 +1,10 @@
 """From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
 
 import copy
+from contextlib import suppress
 from typing import Any
 
-from .config import Config, Schedule
+from .config import Config, Schedule, at
 from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
@@ -86,8 +87,8 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     setting that the file does not have nothing was derived: somebody wrote it."""
     both = copy.deepcopy(below)
     for name, derived in STALE.items():
-        given, before = _at(above, name), _at(below, name)
-        if given is not None and (name in RIVALS or (before is not None and str(given) != str(before))):
+        given, before = at(above, name), at(below, name)
+        if given is not None and (name in RIVALS or (before is not None and _differ(name, given, before))):
             for other in derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both
@@ -98,10 +99,12 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return both
 
 
-def _at(values: dict[str, Any], path: str) -> Any:
-    section, _, key = path.rpartition(".")
-    holder = values.get(section) if section else values
-    return holder.get(key) if isinstance(holder, dict) else None
+def _differ(name: str, given: Any, before: Any) -> bool:
+    """Whether a setting changes: words as they are written, numbers however they are."""
+    if name not in ("method", "data", "backbone"):
+        with suppress(TypeError, ValueError):
+            return float(given) != float(before)
+    return str(given) != str(before)
 
 
 def _check_backbone(name: str, entry: datasets.Entry) -> None:
@@ -139,10 +142,13 @@ def _scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
 
 
 def _schedule(given: Schedule, usual: Schedule) -> Schedule:
-    """What was given, the rest as usual with milestones moved in proportion."""
+    """What was given, the rest as usual with milestones moved in proportion; along a cosine there are none. To say that
+    there are none says something only where there are usual ones."""
     usual = _with_length(usual, given.epochs or usual.epochs)
     said = {name: value for name in Schedule.model_fields if (value := getattr(given, name)) is not None}
-    return usual.model_copy(update=said)
+    found = usual.model_copy(update=said)
+    silent = found.decay == "cosine" or not (found.milestones or usual.milestones)
+    return found.model_copy(update={"milestones": None}) if silent else found
 
 
 def _with_length(usual: Schedule, epochs: int | None) -> Schedule:

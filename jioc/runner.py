@@ -6,12 +6,9 @@ result["average"]["cnn"]
 """
 
 import hashlib
-import os
-import platform
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +19,6 @@ from torch import Tensor
 
 from . import __version__, command, diagnostics, metrics, model
 from . import config as settings
-from .beside import undisturbed
 from .callback import Callback
 from .checkpoint import Journal, State
 from .config import Config
@@ -32,13 +28,14 @@ from .data.dataset import Dataset, load
 from .data.loader import Images, TaskData
 from .data.scenario import Scenario
 from .data.stream import Streamed
-from .engine import Engine, How
+from .engine import Engine
 from .errors import Failed, Refused
-from .learner import Learner, make_method
+from .learner import AT_ONCE, Learner, make_method
+from .machine import commit, environment, how, judging, pick_device, set_up_torch
 from .methods import specs
 from .methods.base import Method, looked_at
 from .nets.incremental import Net
-from .processes import ALONE, World, local_rank, together
+from .processes import ALONE, World, together
 from .resolve import resolve
 from .stopping import until
 from .store import Store, refuse_taken
@@ -71,17 +68,40 @@ def run(
     config = resolve(config)
     with together(config.bn) as world:
         world.must_agree("settings", settings.digest(config))
-        callback = callback if world.first else None
-        if out is not None and world.first:
-            refuse_taken(Path(out), config, resume)  # before images are decoded
-        dataset = load(config, until(stop, callback))
-        refuse_early(config, dataset, world)
-        store = None if out is None or not world.first else Store(Path(out), config, resume)
-        try:
+        return carry_out(
+            config,
+            load,
+            out=out if world.first else None,
+            resume=resume,
+            callback=callback if world.first else None,
+            stop=stop,
+            world=world,
+        )
+
+
+def carry_out(
+    config: Config,
+    load: Callable[[Config, Callback], Dataset],
+    *,
+    out: Path | None,
+    resume: bool,
+    callback: Callback | None,
+    stop: Callable[[], bool] | None,
+    world: World = ALONE,
+    on: Callable[[torch.device], AbstractContextManager[Any]] = nullcontext,
+) -> Result:
+    """A run of a resolved configuration, with the images that `load` gives, within what `on` gives for its device."""
+    if out is not None:
+        refuse_taken(Path(out), config, resume)  # before images are decoded
+    dataset = load(config, until(stop, callback))
+    refuse_early(config, dataset, world)
+    store = None if out is None else Store(Path(out), config, resume)
+    try:
+        with on(pick_device(config.device)):
             return Run(config, dataset, store, callback, stop, world=world).go()
-        finally:
-            if store is not None:
-                store.close()
+    finally:
+        if store is not None:
+            store.close()
 
 
 def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None:
@@ -231,7 +251,7 @@ class Run:
     def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         """Unit-norm features (n, d) of training images under the test transform. In fp32, or in a step's arithmetic."""
         net.eval()
-        parts = index.to(self.device).split(EVALUATED_AT_ONCE)
+        parts = index.to(self.device).split(AT_ONCE)
         with judging(), self.engine.arithmetic() if as_trained else nullcontext():
             found = self.world.each(lambda part: net(self.train.plain(part)).features.float(), parts)
         return F.normalize(torch.cat(found), dim=1)
@@ -243,7 +263,7 @@ class Run:
             return None
         self.method.net.eval()
         index = torch.from_numpy(np.concatenate(self.scenario.test[task.new])).to(self.device)
-        parts = index.split(EVALUATED_AT_ONCE)
+        parts = index.split(AT_ONCE)
         with judging():
             return torch.cat(self.world.each(lambda part: self.method.readouts(self.test.plain(part))["cnn"], parts))
 
@@ -262,7 +282,7 @@ class Run:
 
         index = torch.from_numpy(np.concatenate(self.scenario.test[: task.n_seen])).to(self.device)
         with judging():
-            every = self.world.each(scored, index.split(EVALUATED_AT_ONCE))
+            every = self.world.each(scored, index.split(AT_ONCE))
         found = {name: torch.cat([part[name] for part in every]) for name in every[0]}
         logits, y = found.pop("logits"), self.test.labels[index]
         judged = {name: metrics.judge(ranked, y, task.sizes) for name, ranked in found.items()}
@@ -287,7 +307,7 @@ class Run:
 
     def result(self) -> Result:
         return {
-            "format": 1,
+            "format": Store.FORMAT,
             "jioc": __version__,
             "commit": self.commit,
             "command": self.command,
@@ -340,8 +360,8 @@ class Run:
 
     def restore(self, state: State) -> None:
         if state["device"] != self.device.type:
-            began = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
-            raise Refused(f"this run began on {began}, whose random numbers no other has: --device {state['device']}")
+            where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
+            raise Refused(f"this run began on {where}, whose random numbers no other has: --device {state['device']}")
         if state["images"] != self.dataset.record.get("fingerprint"):
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
         checksum, learnt = state.get("method_sha256"), state["rows"] or state["trained"] or "progress" in state
@@ -389,9 +409,6 @@ class Run:
         self.store.result(result)  # last: where it is whole, so is the model
 
 
-EVALUATED_AT_ONCE = 1000  # images
-
-
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:
     """The only sources of randomness, seeded for a run that begins after so many tasks."""
     later = [after] if after else []
@@ -428,93 +445,3 @@ def _streams(word: str, size: int, device: torch.device) -> bool:
     if word != "auto" or device.type != "cuda":
         return word == "yes"
     return size > RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]
-
-
-def pick_device(word: str) -> torch.device:
-    """Of several processes on a machine, each has a CUDA device of its own, as far as they go."""
-    if word == "auto":
-        word = "cuda" if torch.cuda.is_available() else "cpu"
-    if word == "cuda" and local_rank() and torch.cuda.is_available():
-        word = f"cuda:{local_rank() % torch.cuda.device_count()}"
-    if word.startswith("cuda"):
-        if not torch.cuda.is_available():
-            raise Refused(f"--device {word}: torch finds no CUDA device here")
-        if torch.device(word).index is not None and torch.device(word).index >= torch.cuda.device_count():
-            raise Refused(f"--device {word}: torch finds {counted(torch.cuda.device_count(), 'CUDA device')} here")
-    return torch.device(word)
-
-
-def how(config: Config, device: torch.device, resident: bool, world: World = ALONE) -> How:
-    """What `auto` means here."""
-    cuda, alone = device.type == "cuda", world.size == 1
-    if not alone:
-        _refuse_shared(config)
-    if config.engine == "graph" and not (cuda and resident and alone):
-        raise Refused("--engine graph needs a CUDA device that holds all images" + " and one process" * (not alone))
-    graph = cuda and resident and alone and config.engine != "eager"
-    precision = ("bf16" if cuda else "fp32") if config.precision == "auto" else config.precision
-    return How(precision, graph, graph if config.compile is None else config.compile, config.accumulate)
-
-
-def _refuse_shared(config: Config) -> None:
-    """What looks at a whole batch, of which each of several processes sees a share."""
-    c = config.coordination
-    if c.delta_scale != "plain" or c.quiet_scale != "task":
-        name = "--delta-scale " + c.delta_scale if c.delta_scale != "plain" else "--quiet-scale " + c.quiet_scale
-        raise Refused(f"{name} looks at a whole batch, of which each of several processes sees a share")
-    if config.compile and config.bn == "synchronised":
-        raise Refused("--bn synchronised cannot be compiled")
-    if ":" in config.device:
-        raise Refused(f"--device {config.device} names one device for several processes; --device cuda gives each one")
-
-
-def set_up_torch(how: How, deterministic: bool) -> None:
-    """The switches that torch keeps for the whole process."""
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = how.precision != "fp32"
-    torch.backends.cudnn.deterministic = deterministic
-    torch.backends.cudnn.benchmark = not deterministic
-    if deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
-    torch.use_deterministic_algorithms(deterministic, warn_only=True)
-
-
-@contextmanager
-def judging() -> Iterator[None]:
-    """Passes over batches of ever other sizes, for each of which cuDNN would measure its algorithms anew."""
-    with undisturbed():
-        measured = torch.backends.cudnn.benchmark
-        torch.backends.cudnn.benchmark = False
-        try:
-            yield
-        finally:
-            torch.backends.cudnn.benchmark = measured
-
-
-def environment(device: torch.device, how: How) -> dict[str, Any]:
-    return {
-        "torch": torch.__version__,
-        "python": platform.python_version(),
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
-        "threads": torch.get_num_threads(),
-        "precision": how.precision,
-        "engine": ("graph" if how.graph else "eager") + (", compiled" if how.compile else ""),
-    }
-
-
-def commit() -> str | None:
-    """The commit of the source this runs from, with + where it was changed. JIOC_COMMIT names it for a bare copy."""
-    if os.environ.get("JIOC_COMMIT"):
-        return os.environ["JIOC_COMMIT"]
-    here = Path(__file__).parent
-
-    def git(*words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(here), *words], capture_output=True, text=True, check=True
-        ).stdout.strip()
-
-    try:
-        return git("rev-parse", "--short=12", "HEAD") + (
-            "+" if git("status", "--porcelain", "--untracked-files=no", ".") else ""
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -16,9 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from .config import Config, plain
+from .config import Config, flat, plain
 from .errors import Refused, unknown
 from .files import write
+from .store import readouts
 
 SINKS = ("tensorboard", "wandb", "mlflow")
 FOLDER = "live"  # in the run's folder
@@ -129,26 +130,13 @@ class Live:
 
 def figures(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
     """The numbers of a task's row, by name."""
-    for readout, of in [("cnn", row["cnn"]), ("nme", row["nme"]), *row["readouts"].items()]:
+    for readout, of in readouts(row).items():
         for kind in ("all", "old", "new"):
-            if of is not None and of[kind] is not None:
+            if of[kind] is not None:
                 yield f"{readout}/{kind}", of[kind]
     for name, value in row.get("diagnostics", {}).items():
         if isinstance(value, (int, float)):
             yield f"diagnostics/{name}", value
-
-
-def flat(config: Config) -> dict[str, str]:
-    """The settings by dotted name."""
-
-    def walk(values: dict[str, Any], path: str) -> Iterator[tuple[str, str]]:
-        for key, value in values.items():
-            if isinstance(value, dict):
-                yield from walk(value, f"{path}{key}.")
-            else:
-                yield path + key, str(value)
-
-    return dict(walk(plain(config), ""))
 
 
 class TensorBoard:
@@ -202,7 +190,7 @@ class MLflow:
             known = self.client.get_experiment_by_name("jioc")
             experiment = known.experiment_id if known else self.client.create_experiment("jioc")
             seen["id"] = self.client.create_run(experiment, run_name=title).info.run_id
-            self.client.log_batch(seen["id"], params=[Param(k, v[:500]) for k, v in flat(config).items()])
+            self.client.log_batch(seen["id"], params=[Param(k, str(v)[:500]) for k, v in flat(plain(config)).items()])
         self.id: str = seen["id"]
         self.client.update_run(self.id, "RUNNING")
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from .beside import undisturbed
+from .errors import first_line
 
 Sums = dict[str, Tensor]
 Body = Callable[[Tensor, Sums], None]
@@ -121,4 +122,4 @@ class GraphSteps:
 
 def graph_refusal(error: Exception) -> str:
     """Why a step could not be captured, in a line."""
-    return str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
+    return first_line(error)[:200]

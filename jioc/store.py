@@ -22,6 +22,8 @@ from .resolve import resolve
 class Store:
     """The folder of one run, held by one process."""
 
+    FORMAT = 1  # of result.json; the tables read no later one
+
     def __init__(self, folder: Path, config: Config, resume: bool):
         self.folder = folder
         self.checkpoints = folder / "checkpoint"
@@ -140,6 +142,11 @@ def unfinished(folder: Path) -> str | None:
 def _begun(path: Path) -> bool:
     """Whether a run that was killed before its config.yaml was whole may have left this."""
     return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")
+
+
+def readouts(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The figures of each read-out that a task's row of result.json has."""
+    return {name: of for name, of in {"cnn": row["cnn"], "nme": row["nme"], **row["readouts"]}.items() if of}
 
 
 def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,8 @@ import yaml
 
 from jioc import config as settings
 from jioc.cli import main
-from jioc.errors import Refused, first_process
+from jioc.errors import Refused, first_line, first_process, sentence
+from jioc.launch import Where, on_ray, on_slurm
 from jioc.stopping import duration
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -61,7 +63,12 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "icarl", "--long-tail", "paper"], "give a factor for digits"),
         (["run", "icarl", "--engine", "graph", "--device", "cpu"], "--engine graph needs a CUDA device"),
         (["run", "icarl", "--memory", "40", "--memory-per-class", "3"], "exclude each other"),
+        (["grid", "table6", "--memory", "2000", "--memory-per-class", "3"], "--memory and --memory-per-class exclude"),
         (["run", "icarl", "--gamma1", "2", "--oc-heads", "joint"], "--gamma1, --oc-heads: without effect, because"),
+        (["run", "podnet", "--milestones", "10,20"], "--milestones: without effect, because the rate falls along a"),
+        (["run", "podnet", "--second-milestones", "3"], "--second-milestones: without effect, because"),
+        (["run", "podnet", "--decay", "steps"], "--decay steps: the rate would never fall, because"),
+        (["run", "icarl", "--milestones", "80,170"], "--milestones 170: without effect, because there are 170 epochs;"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),
@@ -95,6 +102,39 @@ def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
     told = capsys.readouterr().err
     why = " ".join(word for word in given[:4] if word in ("--coordinate", given[1], "--host-kd", "keep"))
     assert told == ("" if idle is None else f"note: {idle}: without effect under {why}\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "note"),
+    [
+        ("podnet", "--decay cosine --milestones 1", "--milestones: without effect under --decay cosine"),
+        ("podnet", "--decay steps --milestones 1", None),
+        ("podnet", "--decay steps --milestones=", None),
+        ("icarl", "--decay steps", None),
+        ("icarl", "--milestones 1,2,80", "--milestones 2,80: without effect in 2 epochs"),
+        ("icarl", "--first-epochs 1 --first-milestones 1", "--first-milestones 1: without effect in 1 epoch"),
+        ("icarl", "--epochs 1", None),  # the usual ones move with it
+    ],
+)
+def test_a_flag_that_leaves_the_rate_as_it_is_is_noted(
+    method: str, given: str, note: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", method, *QUICK, *given.split(), "--dry-run"]) == 0
+    told = capsys.readouterr().err
+    assert told.startswith(f"note: {note}") and told.count("\n") == 1 if note else told == ""
+
+
+def test_milestones_that_an_older_version_kept_along_a_cosine_change_nothing(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    words = ["run", "replay", *QUICK, "--decay", "cosine", "--out", str(first)]
+    assert main(words) == 0
+    kept = yaml.safe_load((first / "config.yaml").read_text())
+    assert kept["later"]["decay"] == "cosine" and kept["later"]["milestones"] is None
+    kept["later"]["milestones"] = [1]
+    (first / "config.yaml").write_text(yaml.safe_dump(kept))
+    assert main(["run", "--config", str(first / "config.yaml"), "--out", str(second)]) == 0
+    assert (first / "model.safetensors").read_bytes() == (second / "model.safetensors").read_bytes()
+    assert main([*words, "--resume"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -231,6 +271,19 @@ def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
     assert found == {"seed": 1, "order_seed": 1993, "tasks": 5, "later": {"epochs": 9, "lr": 1}}
 
 
+@pytest.mark.parametrize(
+    ("written", "given", "changed"),
+    [(0.1, "0.10", False), ("1e-1", "0.1", False), (0.1, "0.2", True), (0.1, 0.1, False), (0.1, "wrong", True)],
+)
+def test_a_number_written_otherwise_is_the_same_number(written: Any, given: Any, changed: bool) -> None:
+    from jioc.resolve import merged
+
+    found = merged({"later": {"lr": written}, "first": {"lr": 0.05}}, {"later": {"lr": given}})
+    assert found["first"] == ({} if changed else {"lr": 0.05})
+    below, above = {"data": "1", "mean": (0.5,)}, {"data": "1.0"}  # folders
+    assert merged(below, above) == above
+
+
 def test_what_somebody_wrote_holds_for_whichever_method_and_data_are_chosen() -> None:
     from jioc.resolve import merged
 
@@ -287,6 +340,24 @@ def test_a_config_of_wrong_types_is_a_sentence(text: str, tmp_path: Path, capsys
     assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "--:" not in told and not (tmp_path / "run").exists()
+
+
+def test_an_error_without_words_is_told_by_its_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wordless(*_: Any, **__: Any) -> Any:
+        raise ValueError("\n")
+
+    assert first_line(ValueError("\none\ntwo")) == "one" and first_line(ValueError()) == "ValueError"
+    assert sentence(ValueError()) == "ValueError: no message"
+    (file := tmp_path / "config.yaml").write_text("method: icarl\n")
+    monkeypatch.setattr(yaml, "safe_load", wordless)
+    monkeypatch.setattr(on_slurm, "_submitit", lambda: SimpleNamespace(AutoExecutor=wordless))
+    for work in (
+        lambda: settings.read(file),
+        lambda: on_slurm.Queue(tmp_path, Where(on="slurm")),
+        lambda: on_ray._connect(SimpleNamespace(init=wordless), Where(on="ray")),
+    ):
+        with pytest.raises(Refused, match=": ValueError$"):
+            work()
 
 
 def test_a_second_stage_is_refused_where_there_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jioc import config as settings
-from jioc.console import Console, scenario_line
+from jioc.console import Console, scenario_line, table
 from jioc.resolve import resolve
 
 
@@ -33,3 +33,12 @@ def test_one_is_told_as_one() -> None:
     assert scenario_line([1], [1], config) == "1 training image; 1 task of 1 class; 1 exemplar a class"
     told = scenario_line([2, 1], [1000, 1000, 1000], settings.make(method="icarl", memory=2000))
     assert told == "3,000 training images; 2 tasks of 2+1 classes; 2,000 exemplars"
+
+
+def test_where_there_is_no_terminal_a_table_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["jioc run " * 30 + "icarl", "b" * 300], ["c", "d"]]
+    title = "what all of these share, " * 30
+    table(["alone", "run"], rows, title)
+    first, *told = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in told]
+    assert first == title and cells == [[], ["alone", "run"], cells[2], *rows, []]

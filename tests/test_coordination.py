@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from test_losses import slow_cross_entropy, slow_distill, softmax
 from torch import Tensor
 
+from jioc.config import Coordination
 from jioc.coordination import JIOC, heads
 from jioc.errors import Failed
 from jioc.losses import cross_entropy, distill
@@ -191,3 +192,13 @@ def test_heads_cover_every_old_class_once_and_none_is_alone(sizes: list[int]) ->
 def test_tasks_of_several_classes_are_never_merged() -> None:
     past = Task(3, (2, 3, 4, 1), 1, 1).past
     assert heads(past) == past
+
+
+def test_what_nobody_chose_does_not_drop_the_hosts_distillation() -> None:
+    terms, batch, out, old = step()
+    assert "kd" in JIOC()(terms, batch, out, old, TASK)
+    with pytest.raises(ValueError, match="'replace', 'keep', 'add' or 'drop'"):
+        JIOC(host_kd=None)
+    unfilled = Coordination(coordinate="jioc").model_dump()  # `resolve` fills in what fits the method
+    with pytest.raises(ValueError, match="host_kd"):
+        JIOC(**unfilled)

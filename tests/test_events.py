@@ -108,6 +108,13 @@ def test_foster_balances_each_stage_with_its_own_beta() -> None:
     assert boost["net"] is method.boosted and compress["coordination"] is None
 
 
+def test_foster_keeps_nothing_that_nobody_reads() -> None:
+    method = started("foster", 2).method
+    method.keep_teacher()  # as learning on does where there is no teacher
+    assert method.teacher is None and method.means is None
+    assert method.state().keys() == {"memory", "net", "boosted", "boosted_means"}
+
+
 def test_coil_starts_new_rows_at_the_transported_ones_and_looks_back() -> None:
     run = started("coil", 1, options={"transport_every": 3}, later={"epochs": 3}, batch_size=32)
     method, seen = run.method, []

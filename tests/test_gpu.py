@@ -11,11 +11,13 @@ from test_runs import figures, same, weights
 
 from jioc import config as settings
 from jioc.data.dataset import load
+from jioc.engine import Engine
 from jioc.errors import Interrupted
+from jioc.estimate import measured
 from jioc.pack import pack
 from jioc.resolve import resolve
 from jioc.runner import Run, run
-from jioc.steps import AHEAD, GraphSteps
+from jioc.steps import AHEAD, WARM_UP, GraphSteps
 
 pytestmark = pytest.mark.gpu
 
@@ -161,3 +163,24 @@ def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(monkeypatch: pyt
     result = run(**small_config(), callback=lambda kind, what: notes.append(what) if kind == "note" else None)
     assert len(notes) == 1 and "cannot be captured" in notes[0]["text"]
     assert figures(result) == figures(expected)
+
+
+def test_a_dry_run_times_replayed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = dict.fromkeys(("step", "_captured", "run"), 0)
+
+    def counting(cls: type, name: str) -> None:
+        real = getattr(cls, name)
+
+        def counted(self: Any, *args: Any) -> Any:
+            counts[name] += 1
+            return real(self, *args)
+
+        monkeypatch.setattr(cls, name, counted)
+
+    counting(Engine, "step")
+    counting(GraphSteps, "_captured")
+    counting(GraphSteps, "run")
+    config = resolve(settings.make(**small_config(coordination=JIOC)))
+    images, seconds = measured(Run(config, load(config)))
+    assert images > 0 and seconds > 0 and counts["run"] > 0
+    assert counts["step"] == counts["_captured"] * (WARM_UP + 1)  # no other step was launched piece by piece

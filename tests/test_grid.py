@@ -147,6 +147,15 @@ def test_runs_of_unlike_arithmetic_do_not_meet_in_one_process() -> None:
     assert {*seen} == {(0, True, False), (1, False, True), (2, True, False)}
 
 
+def test_a_packed_run_whose_folder_is_taken_is_refused_before_images_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken").write_text("by another")
+    monkeypatch.setattr("jioc.pack.load", lambda *args: pytest.fail("images were read first"))
+    (found,) = pack([settings.make(**BASE)], 1, outs=[tmp_path])
+    assert isinstance(found, Refused) and "holds other files" in str(found)
+
+
 @contextmanager
 def torch_as_it_was() -> Iterator[None]:
     b, algorithms = torch.backends, torch.are_deterministic_algorithms_enabled()

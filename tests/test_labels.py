@@ -107,6 +107,14 @@ def test_an_option_that_has_no_part_in_the_loss_makes_no_other_setting(
     assert len(groups(made(seed=1, coordination=of), made(seed=2, coordination=of | live))) == 1 + bool(live)
 
 
+def test_milestones_along_a_cosine_make_no_other_setting() -> None:
+    def run(seed: int, decay: str, *milestones: int) -> dict[str, Any]:
+        return made(seed=seed, later={"epochs": 170, "decay": decay, "milestones": [*milestones] or None})
+
+    assert len(groups(run(1, "cosine"), run(2, "cosine", 80, 120))) == 1
+    assert len(groups(run(1, "steps", 80), run(2, "steps", 80, 120))) == 2
+
+
 def test_what_every_run_departs_in_is_told_once_with_the_place() -> None:
     short = {"later": {"epochs": 17}}
     found = groups(

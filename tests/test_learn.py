@@ -115,6 +115,7 @@ def test_known_classes_are_refused_or_added(
         (["{run}", "{two}x", "--known", "add"], "jioc: there is no folder"),
         (["nowhere", "{two}"], "there is no model in 'nowhere'"),
         (["{run}", "{two}", "--known", "ad"], "unknown value of --known 'ad'; did you mean 'add'?"),
+        (["{run}", "{two}", "--memory", "24", "--memory-per-class", "3"], "--memory and --memory-per-class exclude"),
         (["{run}", "{two}", "--backbone", "tiny"], "unknown option '--backbone'"),
         (["{run}", "{two}", "--method", "der"], "--method 'der' does not fit: the method of this model is 'icarl'"),
         (["{run}", "{two}", "--epochs", "0"], "--epochs: '0' is refused"),

@@ -5,6 +5,8 @@ import itertools
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -287,3 +289,31 @@ def test_files_may_have_the_name_of_another_method_for_theirs(tmp_path: Path) ->
     assert main(["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]) == 0
     assert [g.name for g in group(read([tmp_path / "runs"]))] == ["One", "Other"]
     assert specs.load("icarl").__module__ == "jioc.methods.icarl" and specs.find("icarl").title == "iCaRL"
+
+
+TAKER = """
+import sys
+from dataclasses import replace
+
+import jioc.methods
+
+if "loaded" in sys.argv:
+    jioc.methods.load("icarl")
+ours = jioc.methods.SPECS["icarl"]
+for entry in ("icarl", replace(ours, title="Mine")):
+    try:
+        jioc.register(entry)(type("ICaRL", (jioc.Method,), {"__module__": "mine"}))
+    except ValueError as error:
+        assert str(error) == "'icarl' is a method of jioc; give yours another name", error
+    else:
+        raise SystemExit("the name was taken")
+assert jioc.methods.load("icarl").__module__ == "jioc.methods.icarl" and jioc.methods.SPECS["icarl"] is ours
+jioc.register(replace(ours, name="mine", title="Mine"))(type("Mine", (jioc.Method,), {"__module__": "mine"}))
+jioc.register(replace(ours, name="mine", title="Mended"))(type("Mine", (jioc.Method,), {"__module__": "mine"}))
+assert jioc.methods.SPECS["mine"].title == "Mended"  # a notebook's cell is run twice
+"""
+
+
+@pytest.mark.parametrize("when", ["loaded", "first"])
+def test_nobody_takes_the_name_of_a_method_of_ours(when: str) -> None:
+    subprocess.run([sys.executable, "-c", TAKER, when], check=True)

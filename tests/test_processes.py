@@ -23,11 +23,12 @@ from jioc.data.crops import ResizedCrop
 from jioc.data.loader import Images
 from jioc.data.stream import Streamed
 from jioc.errors import Refused
+from jioc.machine import how
 from jioc.methods.specs import SPECS
 from jioc.nets.resnet import BatchNorm
 from jioc.processes import World
 from jioc.resolve import resolve
-from jioc.runner import how, run
+from jioc.runner import run
 
 SHORT: dict[str, Any] = {
     "data": "digits",

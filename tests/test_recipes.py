@@ -116,18 +116,21 @@ def test_the_line_of_a_run_gives_its_settings(name: str) -> None:
 @given(
     method=st.sampled_from(sorted(SPECS)), seed=st.integers(0, 9), init_seed=st.none() | st.integers(0, 9),
     epochs=st.none() | st.integers(1, 400), first=st.none() | st.integers(1, 400), lr=st.none() | st.floats(1e-4, 1),
+    rate=st.fixed_dictionaries(
+        {"decay": st.sampled_from([None, "steps", "cosine"]), "milestones": st.sampled_from([None, (), (3, 9), (500,)])}
+    ),
     flip=st.none() | st.booleans(), compiled=st.none() | st.booleans(), mean=st.none() | st.just((0.25,)),
     kd_t2=st.booleans(), memory_per_class=st.none() | st.integers(1, 50), data=st.sampled_from(["digits", "cifar100"]),
 )  # fmt: skip
 @examples(max_examples=40, deadline=None)
 def test_the_line_of_any_run_gives_its_settings(
-    epochs: int | None, first: int | None, lr: float | None, compiled: bool | None, kd_t2: bool, **values: Any
+    epochs: int | None, first: int | None, lr: float | None, rate: Any, compiled: bool | None, kd_t2: bool, **other: Any
 ) -> None:
     given: dict[str, Any] = {
-        "later": {"epochs": epochs, "lr": lr}, "first": {"epochs": first}, "compile": compiled,
+        "later": {"epochs": epochs, "lr": lr, **rate}, "first": {"epochs": first}, "compile": compiled,
         "coordination": {"kd_t2": kd_t2},
     }  # fmt: skip
-    config = resolve(settings.make(**values, **given, device="cpu", checkpoint_every=7))
+    config = resolve(settings.make(**other, **given, device="cpu", checkpoint_every=7))
     differs = settings.differences(settings.plain(repeated(config)), settings.plain(config))
     assert set(differs) <= MACHINE
 

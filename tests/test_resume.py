@@ -8,6 +8,7 @@ import random
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,14 @@ from safetensors import SafetensorError
 from test_runs import figures
 
 from jioc.checkpoint import pack, unpack, verified
+from jioc.data.loader import TaskData
 from jioc.errors import Failed, Interrupted, Refused
+from jioc.memory import class_means
+from jioc.methods.foster import FOSTER
+from jioc.model import load
 from jioc.runner import run
 from jioc.store import Store
+from jioc.types import Task
 
 LONGER: dict[str, Any] = {
     "method": "icarl",
@@ -312,3 +318,28 @@ def test_two_checkpoints_never_share_a_file(tmp_path: Path) -> None:
     assert not shared
     shutil.rmtree(newest)
     assert verified(before)
+
+
+def test_what_foster_kept_in_earlier_versions_is_passed_over(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small |= {"method": "foster", "first": {"epochs": 1}, "later": {"epochs": 1}, "checkpoint_every": 0}
+    before, remember, asked = tmp_path / "before", FOSTER.remember, itertools.count()
+
+    def remember_more(self: FOSTER, task: Task, data: TaskData) -> None:
+        remember(self, task, data)
+        self.means = class_means(self.memory, partial(data.features, self.net), self.net.width)
+
+    with monkeypatch.context() as earlier:
+        earlier.setattr(FOSTER, "persistent", ("net", "boosted", "means", "boosted_means"))
+        earlier.setattr(FOSTER, "remember", remember_more)
+        with pytest.raises(Interrupted):
+            run(**small, out=before, stop=lambda: next(asked) == 10)  # while the second task is compressed
+    newest = max((before / "checkpoint").iterdir())
+    states = [unpack(newest / name)["method"] for name in ("begin", "stage0", "now")]
+    for state in (*states, unpack(before / "model.safetensors")):
+        assert state["means"].shape[0] == 4
+    assert len(load(before, to_learn=True).classes) == 4
+    run(**small, out=before, resume=True)
+    run(**small, out=tmp_path / "now")
+    assert outcome(before) == outcome(tmp_path / "now")

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from ..errors import Failed, Refused
+from ..errors import Failed, Refused, first_line
 from . import catalogue
 from .catalogue import Entry
 
@@ -92,8 +92,7 @@ def fetch(address: str, target: Path, md5: str) -> Path:
         target.unlink(missing_ok=True)
         raise Failed(f"what came from {address} is not the official file: its md5 is wrong; it was removed") from None
     except OSError as error:  # of the network, or of the disk
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Failed(f"{address} cannot be fetched: {told}") from None
+        raise Failed(f"{address} cannot be fetched: {first_line(error)}") from None
     return target
 
 
@@ -132,8 +131,7 @@ def unpack(archive: Path, into: Path) -> None:
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
         if into.is_dir():
             return  # another process was faster
-        told = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise Failed(f"{str(archive)!r} cannot be unpacked: {told}") from None
+        raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

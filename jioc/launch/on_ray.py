@@ -20,7 +20,7 @@ from typing import Any
 
 from ..board import Board
 from ..config import Config
-from ..errors import Failed, Interrupted, Refused, sentence
+from ..errors import Failed, Interrupted, Refused, first_line, sentence
 from ..files import flush_folder, write
 from ..jobs import FINISHED, Job, note, read_json, standing
 from . import Where
@@ -100,7 +100,7 @@ def _connect(ray: Any, where: Where) -> None:
         signal.signal(signal.SIGTERM, before)  # Ray's own would leave at once
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
         where_to = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
-        raise Refused(f"{where_to}: {str(error).splitlines()[0]}") from None
+        raise Refused(f"{where_to}: {first_line(error)}") from None
 
 
 def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:
@@ -117,7 +117,7 @@ def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:
 
 def _commit() -> dict[str, str]:
     """The driver's commit: a node may have no git."""
-    from ..runner import commit
+    from ..machine import commit
 
     return {"JIOC_COMMIT": name} if (name := commit()) else {}
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ..board import Board
-from ..errors import Failed, Interrupted, Refused, sentence
+from ..errors import Failed, Interrupted, Refused, first_line, sentence
 from ..files import write
 from ..jobs import FINISHED, Job, read_json, standing
 from ..stopping import RESUME, duration, signals
@@ -168,7 +168,7 @@ class Queue:
             )
             self.executor.update_parameters(**parameters(where))
         except Exception as error:
-            raise Refused(f"--on slurm: {str(error).splitlines()[0]}") from None
+            raise Refused(f"--on slurm: {first_line(error)}") from None
 
     def submit(self, jobs: list[Job]) -> list[Submitted]:
         if not jobs:

@@ -35,7 +35,7 @@ from .specs import FOSTEROptions, register
 class FOSTER(Method):
     options: FOSTEROptions
     net: IncrementalNet
-    persistent = ("net", "boosted", "means", "boosted_means")
+    persistent = ("net", "boosted", "boosted_means")
 
     boosted: ExpandingNet | None = None
     boosted_means: Tensor | None = None
@@ -103,7 +103,9 @@ class FOSTER(Method):
         features = partial(data.features, wide)
         self.memory.update(data.classes, features, data.generator)
         self.boosted_means = class_means(self.memory, features, wide.width)
-        self.means = class_means(self.memory, partial(data.features, self.net), self.net.width)
+
+    def keep_teacher(self) -> None:
+        """None: `old_output` is the previous network, and compression asks the boosted one."""
 
     def keep_teacher(self) -> None:
         """None: `old_output` is the previous network, and the boosted one teaches its student."""

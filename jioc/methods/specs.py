@@ -199,6 +199,7 @@ SPECS: dict[str, Spec] = {
 ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
 """What other libraries call a method, where the name is near another one's here."""
 
+_OURS = frozenset(SPECS)
 _CLASSES: dict[str, "type[Method]"] = {}
 _OF_FILE: dict[str, list["type[Method]"]] = {}
 
@@ -217,6 +218,8 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
         if cls.__module__.startswith(SCRIPT):  # it is found by its file, and takes nobody else's name
             _OF_FILE.setdefault(cls.__module__, []).append(cls)
             return cls
+        if entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}":  # which may not be imported yet
+            raise ValueError(f"{entry.name!r} is a method of jioc; give yours another name")
         known = _CLASSES.get(entry.name)
         if known is not None and known.__qualname__ != cls.__qualname__:
             raise ValueError(f"two methods are called {entry.name!r}")

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from ..config import Config
 from ..errors import Refused
+from ..store import Store
 
-FORMAT = 1
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 THIRDS = ("many", "medium", "few")
 BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", *THIRDS)
@@ -24,7 +24,7 @@ def check(path: Path, result: Any) -> None:
     version = result.get("format") if isinstance(result, dict) else None
     if not isinstance(version, int) or not all(isinstance(result.get(k), kind) for k, kind in NEEDED.items()):
         raise Refused(f"{str(path)!r} is not a result of jioc")
-    if version > FORMAT:
+    if version > Store.FORMAT:
         raise Refused(f"{str(path)!r} was written by a newer jioc ({result.get('jioc')}); this one cannot read it")
     for t, row in enumerate(result["tasks"]):
         if not isinstance(row, dict) or not _task(row):

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import config as settings
+from ..config import at, flat
 from ..console import printable
 from ..data import catalogue as datasets
 from ..methods.specs import SPECS, Spec
 from ..recipes import nested
 from ..resolve import STALE, resolve
-from ..words import counted
+from ..words import coordinated, counted
 
 if TYPE_CHECKING:
     from .runs import Group
@@ -68,8 +69,7 @@ def _joined(parts: Iterable[str]) -> str:
 
 def title(g: "Group") -> str:
     """iCaRL + JIOC."""
-    host = _host(str(g.config.get("method")), g.spec)
-    return host if g.coordinate == "none" else f"{host} + {g.coordinate.upper()}"
+    return coordinated(_host(str(g.config.get("method")), g.spec), g.coordinate)
 
 
 def _host(method: str, spec: Spec | None) -> str:
@@ -240,24 +240,10 @@ def _flag(path: str) -> str:
     return prefix + name.replace("_", "-")
 
 
-def flat(values: Values, path: str = "") -> Values:
-    found: Values = {}
-    for key, value in values.items():
-        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
-    return found
-
-
 def differing(configs: list[Values]) -> list[str]:
     """Dotted names of the settings in which the configurations differ, those that say most first."""
     names = {n for c in configs[1:] for n in settings.differences(configs[0], c)}
     return sorted(names, key=lambda n: (PLACED.index(n) if n in PLACED else len(PLACED), n))
-
-
-def at(config: Values, path: str) -> Any:
-    value: Any = config
-    for word in path.split("."):
-        value = value.get(word) if isinstance(value, dict) else None
-    return value
 
 
 def show(value: Any) -> str:

@@ -6,10 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..config import MACHINE
+from ..config import MACHINE, SEEDS
 from ..pycil import METHODS
 from . import labels
-from .runs import SEEDS
 
 Setting = tuple[str, str, int, int, str, str]
 """data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""

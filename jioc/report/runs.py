@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import config as settings
 from .. import store
-from ..config import Config
+from ..config import SEEDS, Config
 from ..data import catalogue as datasets
 from ..errors import Refused
 from ..jobs import scaled
@@ -20,7 +20,6 @@ from ..resolve import resolve
 from . import labels
 from .checks import check
 
-SEEDS = ("seed", "init_seed", "data_seed")
 ORDER = ("order_seed", "order")
 SPLIT = ("tasks", "base", "increment", "task_sizes")  # how many tasks there are
 TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
@@ -165,7 +164,7 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
 
 def setting(run: Run) -> dict[str, Any]:
     """The configuration without seeds and machine; what an older version did not know is at its default, and so are
-    the options of JIOC that have no part in the loss."""
+    the options of JIOC that have no part in the loss, and milestones that it kept along a cosine."""
     spec = run.spec
     usual = settings.plain(Config(method="", options=spec.options().model_dump() if spec else {}))
     usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
@@ -181,6 +180,9 @@ def setting(run: Run) -> dict[str, Any]:
         found["data"] = _called(str(found["data"]))
     if run.over_orders:
         found |= {name: usual[name] for name in ORDER}
+    for stage in ("later", "first", "second"):
+        if found[stage].get("decay") == "cosine":
+            found[stage] = found[stage] | {"milestones": None}
     idle = settings.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
     if run.told and run.told.sha256:

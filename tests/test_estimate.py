@@ -1,0 +1,40 @@
+"""What a dry run times is what a run does."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+
+from jioc import config as settings
+from jioc import estimate
+from jioc.data.dataset import load
+from jioc.methods.specs import SPECS
+from jioc.resolve import resolve
+from jioc.runner import Run
+
+
+def test_the_steps_that_are_timed_are_those_of_fit_and_train_nothing(
+    small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: set[int] = set()
+    monkeypatch.setattr("jioc.engine.compiling", lambda *sizes: compiled.update(sizes) or nullcontext())
+    monkeypatch.setattr(estimate, "SPELL", 0.01)
+    config = resolve(settings.make(method="icarl", compile=True, **small))
+    run = Run(config, load(config))
+    task, data = run.arrival(0)
+    run.method.net.grow(task.n_new, run.method.generator)
+    before, usual = [p.clone() for p in run.method.net.parameters()], dict(run.engine.schedules)
+    assert estimate.pace(run, task, data.alone(), stage="first") > 0
+    assert compiled == {estimate.ON_CPU}
+    assert all(map(torch.equal, before, run.method.net.parameters()))
+    assert run.engine.schedules == usual and run.engine.on_epoch == run._on_epoch
+
+
+@pytest.mark.parametrize("method", SPECS)
+def test_every_method_can_be_timed(method: str, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "SPELL", 0.0)
+    word = "ic" if SPECS[method].memory == "none" else "jioc"
+    config = resolve(settings.make(method=method, coordination={"coordinate": word}, **small))
+    images, seconds = estimate.measured(Run(config, load(config)))
+    assert images > 0 and seconds > 0

@@ -107,9 +107,6 @@ class FOSTER(Method):
     def keep_teacher(self) -> None:
         """None: `old_output` is the previous network, and compression asks the boosted one."""
 
-    def keep_teacher(self) -> None:
-        """None: `old_output` is the previous network, and the boosted one teaches its student."""
-
     def rehearsed(self, task: Task, data: TaskData) -> None:
         self.boosted = None  # the compressed network has seen more
         super().rehearsed(task, data)

@@ -1,6 +1,6 @@
 """Checkpoints: states of a run that survive anything, and the going on from them.
 
-A state is a tree of dictionaries and lists whose leaves are tensors or plain values; it becomes one safetensors file,
+A state is a tree of dicts, lists and tuples whose leaves are tensors or plain values; it becomes one safetensors file,
 the plain values as JSON in its header. Nothing is pickled. A checkpoint is a folder of states with their checksums,
 renamed into place when whole:
 
@@ -39,12 +39,17 @@ def pack(state: State) -> bytes:
 
     def strip(value: Any, path: str) -> Any:
         if isinstance(value, Tensor):
+            while path in tensors:  # a key may have a stroke in it
+                path += "/"
             tensors[path] = value.detach().to("cpu", copy=True).contiguous()
             return {"tensor": path}
-        if isinstance(value, dict):
+        if isinstance(value, dict) and all(type(key) is str for key in value):
             return {"map": {k: strip(v, f"{path}/{k}") for k, v in value.items()}}
+        if isinstance(value, dict):
+            return {"pairs": strip(list(value.items()), path)}
         if isinstance(value, (list, tuple)):
-            return {"list": [strip(v, f"{path}/{i}") for i, v in enumerate(value)]}
+            kind = "tuple" if isinstance(value, tuple) else "list"
+            return {kind: [strip(v, f"{path}/{i}") for i, v in enumerate(value)]}
         return {"value": value}
 
     tree = json.dumps(strip(state, ""))
@@ -61,7 +66,12 @@ def unpack(path: Path) -> State:
                 return file.get_tensor(value)
             if kind == "map":
                 return {k: fill(v) for k, v in value.items()}
-            return [fill(v) for v in value] if kind == "list" else value
+            if kind == "pairs":
+                return dict(fill(value))
+            if kind in ("list", "tuple"):
+                parts = [fill(v) for v in value]
+                return tuple(parts) if kind == "tuple" else parts
+            return value
 
         return fill(tree)
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from .data.loader import Images, Visits
 from .errors import Failed
 from .losses import per_image
 from .methods.base import Method
+from .methods.kept import trained_beside
 from .nets.incremental import Net
 from .processes import World
 from .steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
@@ -93,15 +94,17 @@ class Engine:
         self._lay_out(net, method)
         trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
         coordination = method.coordination if coordination is OWN else coordination
+        nets = [net, *trained_beside(method, trained)]
 
         saved = self.journal.enter()
         if saved is not None and saved.get("finished"):
             return
         optimiser, set_lr = self._optimiser(trained, schedule.weight_decay or 0.0)
-        net.train(train_mode)
+        for part in nets:
+            part.train(train_mode)
         shared = self.world.wrap(net, trained)
         body = partial(self.step, method, task, shared, loss or method.loss, coordination, optimiser)
-        steps = self._steps(body, net, trained, optimiser)
+        steps = self._steps(body, nets, trained, optimiser)
         first_epoch, first_step = 0, 0
         if saved is not None:
             first_epoch, first_step = saved["epoch"], saved["step"]
@@ -123,12 +126,15 @@ class Engine:
                     )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
+                    if loss is None and (epoch, i) == (first_epoch, first_step):
+                        refuse_idle_weights(method, task, steps.sums, coordination)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
             if epoch + 1 < schedule.epochs:
                 after = self.order.get_state()
                 self.journal.epoch(lambda: _progress(epoch + 1, 0, {}, optimiser, trained, after))  # noqa: B023
-        net.eval()
+        for part in nets:
+            part.eval()
         self.journal.finish()
 
     def step(
@@ -217,13 +223,16 @@ class Engine:
             optimiser.state[p]["momentum_buffer"] = torch.zeros_like(p)
         return optimiser, lr.fill_ if cuda else partial(optimiser.param_groups[0].__setitem__, "lr")
 
-    def _steps(self, body: Any, net: Net, trained: list[nn.Parameter], optimiser: torch.optim.Optimizer) -> Steps:
+    def _steps(
+        self, body: Any, nets: Sequence[nn.Module], trained: list[nn.Parameter], optimiser: torch.optim.Optimizer
+    ) -> Steps:
         if not self.how.graph:
             return EagerSteps(body, self.device)
 
         def live() -> list[Tensor]:
             momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
-            return [*{id(t): t for t in (*net.state_dict(keep_vars=True).values(), *trained, *momentum)}.values()]
+            held = [t for net in nets for t in net.state_dict(keep_vars=True).values()]
+            return [*{id(t): t for t in (*held, *trained, *momentum)}.values()]
 
         return GraphSteps(body, self.device, self.noise, live)
 
@@ -282,6 +291,18 @@ class Engine:
                 "images_per_second": here / max(seconds, 1e-9),
             }
         )
+
+
+def refuse_idle_weights(method: Method, task: Task, terms: Iterable[str], coordination: JIOC | None) -> None:
+    """A weight whose term the method's loss does not have would be ignored. A first task may lack terms of old classes.
+
+    `quiet` is JIOC's, and so may `kd` be, or left out by it.
+    """
+    known = {*terms, "quiet", *(["kd"] if coordination is not None else [])}
+    idle = sorted(method.weights(task).keys() - known) if task.n_old else []
+    if idle:
+        told = f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not return"
+        raise Failed(f"{told}; it returns {', '.join(map(repr, terms))}")
 
 
 def _progress(

@@ -116,8 +116,11 @@ def _before_the_flags(words: list[str]) -> tuple[Path | None, str, dict[str, Any
     if found.model is None:
         return None, "icarl", {}
     folder = model_folder(found.model)
-    values = {k: v for k, v in _about(folder)["config"].items() if k not in settings.MACHINE}
-    method = of_model(str(values.get("method")), found.method)
+    about = _about(folder)
+    values = {k: v for k, v in about["config"].items() if k not in settings.MACHINE}
+    origin = about.get("method")
+    was = origin.get("sha256") if isinstance(origin, dict) else None
+    method = of_model(str(values.get("method")), found.method, was)
     return folder, method, values | {"method": method}
 
 

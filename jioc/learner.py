@@ -30,7 +30,8 @@ from .errors import Refused, unknown
 from .memory import Memory
 from .methods import specs
 from .methods.base import Method
-from .nets.incremental import build
+from .methods.kept import begun
+from .nets.incremental import build, drawing_from
 from .resolve import resolve
 from .types import Task
 
@@ -161,6 +162,7 @@ class Learner:
         joined, scenario = self._joined(dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), joined.shape[-1])
         run = Run(resolve(config or self.config, entry), joined, None, callback, stop, scenario)
+        specs.refuse_other(run.config.method, *map(specs.sha256_of, (type(self.method), type(run.method))))
         run.take_up(self, reseed)
         again = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
         if again:
@@ -276,6 +278,7 @@ class Learner:
         """Plain values, arrays and tensors on the CPU; who unpickles without this device goes on on the CPU."""
         kept = {field.name: getattr(self, field.name) for field in fields(self)}
         kept |= {"config": plain(self.config), "method": on_cpu(self.method.state()), "device": str(self.device)}
+        kept["sha256"] = specs.sha256_of(type(self.method))
         return unpickled, (kept,)
 
 
@@ -284,6 +287,7 @@ def unpickled(kept: dict[str, Any]) -> Learner:
     here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
     device = wanted if here else torch.device("cpu")
     method = make_method(config, kept["look"].shape[0], torch.Generator(), device)
+    specs.refuse_other(config.method, kept.pop("sha256", None), specs.sha256_of(type(method)))
     method.load_state(kept["method"], device)
     return Learner(**kept | {"config": config, "method": method, "device": device})
 
@@ -292,8 +296,8 @@ def on_cpu(value: Any) -> Any:
     """The same tree with its tensors on the CPU."""
     if isinstance(value, dict):
         return {name: on_cpu(part) for name, part in value.items()}
-    if isinstance(value, list):
-        return [on_cpu(part) for part in value]
+    if isinstance(value, (list, tuple)):
+        return type(value)(on_cpu(part) for part in value)
     return value.detach().cpu() if isinstance(value, Tensor) else value
 
 
@@ -341,10 +345,12 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
     total, per_class = (None, None) if spec.memory == "all" else (config.memory, config.memory_per_class)
     if spec.memory == "none":
         total, per_class = 0, None
-    return cls(
-        net=build(cls.plan(plain), generator).to(device),
-        memory=Memory(total, per_class, config.select),
-        options=specs.own_options(spec, config.options),
-        coordination=None if config.coordination.coordinate == "none" else JIOC(**config.coordination.model_dump()),
-        generator=generator,
-    )
+    parts: dict[str, Any] = {
+        "net": build(cls.plan(plain), generator).to(device),
+        "memory": Memory(total, per_class, config.select),
+        "options": specs.own_options(spec, config.options),
+        "coordination": None if config.coordination.coordinate == "none" else JIOC(**config.coordination.model_dump()),
+        "generator": generator,
+    }
+    with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
+        return begun(cls(**parts))

@@ -39,7 +39,7 @@ from .files import flush_folder, write
 from .learner import Learner, Look, make_method
 from .machine import pick_device
 from .methods.base import Method
-from .methods.specs import of_model
+from .methods.specs import of_model, sha256_of
 from .nets.incremental import build
 from .resolve import resolve
 from .store import model_folder
@@ -55,6 +55,13 @@ class Checked(Options):
     """A file beside model.json."""
 
     bytes: Count
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class Origin(Options):
+    """A method of somebody's own, and the file that it was in."""
+
+    name: str
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -74,6 +81,8 @@ class About(Options):
     augment: dict[str, Any] | None  # of training images; None: none that we know
     plans: dict[str, dict[str, Any]]  # of the method's networks
     config: dict[str, Any]
+    method: Origin | None = None  # None: one of this package, or saved by an earlier version
+    frozen: dict[str, list[str]] = {}  # parameters that are not trained, of a method of somebody's own
     files: dict[str, Checked] = {}
 
     def sound(self) -> str | None:
@@ -116,6 +125,11 @@ def taken_apart(learner: Learner) -> tuple[dict[str, Any], State, State | None]:
         "plans": {name: value["plan"] for name, value in nets.items()},
         "config": _portable(settings.plain(learner.config)),
     }
+    method = type(learner.method)
+    if (checksum := sha256_of(method)) is not None:
+        about["method"] = {"name": method.spec.name, "sha256": checksum}
+    if not method.__module__.startswith("jioc."):
+        about["frozen"] = {name: value["frozen"] for name, value in nets.items()}
     learning = None
     if learner.exemplars is not None:
         learning = {
@@ -140,13 +154,16 @@ def put_together(
     look = Look(kept, seen, tuple(about.mean), tuple(about.std), _augment_from(about.augment))
     config = _config(about, method)
     made = make_method(config, c, torch.Generator(), device)
-    state: State = dict.fromkeys(("teacher", *made.late)) | weights | {"memory": []}
+    # earlier versions let a method leave out its means
+    state: State = dict.fromkeys(("teacher", "means", *made.late)) | weights | {"memory": []}
     if learning is not None:
         state["teacher"] = learning["teacher"]
     _sound_networks(about, made, state)
     for name in about.plans.keys() & set(made.persistent):
         if state[name] is not None:
             state[name] = {"plan": about.plans[name], "weights": state[name]}
+            if name in about.frozen:
+                state[name]["frozen"] = about.frozen[name]
     made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
     learner = Learner(
         config=config,
@@ -173,7 +190,7 @@ def _portable(values: dict[str, Any]) -> dict[str, Any]:
 
 def _config(about: About, method: str | None) -> settings.Config:
     values = {k: v for k, v in about.config.items() if k not in settings.MACHINE}
-    values["method"] = of_model(str(values.get("method")), method)
+    values["method"] = of_model(str(values.get("method")), method, about.method.sha256 if about.method else None)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
     return resolve(settings.make(**values), entry)
 

@@ -33,7 +33,7 @@ from .errors import Failed, Refused
 from .learner import AT_ONCE, Learner, make_method
 from .machine import commit, environment, how, judging, pick_device, set_up_torch
 from .methods import specs
-from .methods.base import Method
+from .methods.base import Method, looked_at
 from .nets.incremental import Net
 from .processes import ALONE, World, together
 from .resolve import resolve
@@ -112,10 +112,26 @@ def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None
     """What a run would refuse is refused before it has a folder."""
     scenario = scenarios.make(dataset, config)
     how(config, pick_device(config.device), resident=True, world=world)
+    refuse_readouts(config, dataset)
     if world.size > 1:
         rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])
         world.must_agree("code of the method", specs.sha256(config.method))
         world.must_agree("images", (dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()))
+
+
+@torch.no_grad()
+def refuse_readouts(config: Config, dataset: Dataset) -> None:
+    """A method of somebody's own is asked for its read-outs before it trains; some need what only training gives."""
+    if specs.load(config.method).__module__.startswith("jioc."):
+        return
+    method = make_method(config, dataset.channels, torch.Generator(), torch.device("cpu"))
+    method.net.eval()
+    try:
+        method.net.grow(2, torch.Generator())
+        scores = method.readouts(torch.zeros(1, *dataset.shape))
+    except Exception:
+        return
+    looked_at(method, scores, 1)
 
 
 class Run:
@@ -264,7 +280,7 @@ class Run:
         self.method.net.eval()
 
         def scored(part: Tensor) -> dict[str, Tensor]:
-            scores = self.method.readouts(self.test.plain(part))
+            scores = looked_at(self.method, self.method.readouts(self.test.plain(part)), len(part))
             ranked = {name: s.topk(min(5, task.n_seen)).indices for name, s in scores.items()}
             return ranked | {"logits": scores["cnn"]}
 
@@ -274,7 +290,10 @@ class Run:
         found = {name: torch.cat([part[name] for part in every]) for name in every[0]}
         logits, y = found.pop("logits"), self.test.labels[index]
         judged = {name: metrics.judge(ranked, y, task.sizes) for name, ranked in found.items()}
-        if "nme" not in judged and self.spec.memory == "exemplars":
+        if self.spec.headline not in judged:
+            told = f"{self.spec.name} is judged by {self.spec.headline!r}, and its readouts have given"
+            raise Failed(f"{told} {', '.join(map(repr, judged))}")
+        if "nme" not in judged and self.spec.memory == "exemplars" and not len(self.method.memory):
             self.note("no exemplar is kept, so there is no nearest-mean read-out")
         diagnosed = diagnostics.diagnose(logits, y, task, before, self.method.head_weight(), trained_on)
         thirds = diagnostics.thirds(judged["cnn"]["per_class"], self.scenario.counts[: task.n_seen])

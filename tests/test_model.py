@@ -416,6 +416,39 @@ def test_a_method_in_a_file_is_not_run_unasked(tmp_path: Path, capsys: pytest.Ca
     assert "--method 'icarl' does not fit: the method of this model is" in capsys.readouterr().err
 
 
+def test_a_model_answers_and_learns_on_with_the_method_file_that_it_was_trained_with(
+    tmp_path: Path, digits: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = (Path(__file__).parent.parent / "examples" / "own_method.py").read_text()
+    own, moved, other = (tmp_path / name for name in ("own.py", "moved.py", "other.py"))
+    for path in (own, moved):
+        path.write_text(source)
+    other.write_text(source.replace("feature-replay", "other") + f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
+    jioc.run(method=str(own), **QUICK, out=tmp_path / "r")
+    said = json.loads((tmp_path / "r" / "model.json").read_bytes())["method"]
+    assert said == {"name": "feature-replay", "sha256": hashlib.sha256(source.encode()).hexdigest()}
+    learner = jioc.load(tmp_path / "r", to_learn=True, method=str(moved))
+    pickled = pickle.dumps(learner)
+    Image.new("L", (8, 8)).save(tmp_path / "a.png")
+    predict = ["predict", str(tmp_path / "r"), str(tmp_path / "a.png"), "--method"]
+    learn = ["learn", str(tmp_path / "r"), str(tmp_path), "--method"]
+    assert main([*predict, str(moved)]) == 0
+    capsys.readouterr()
+    moved.write_text(source + "# another\n")
+    for path in (moved, other):
+        for words in (predict, learn):
+            assert main([*words, str(path)]) == 2
+            told = capsys.readouterr().err
+            assert "is not the method's file as it was when this model learnt" in told and told.count("\n") == 1
+    assert not (tmp_path / "sprung").exists()
+    with pytest.raises(Refused, match="give that file as it was, or train a model with this one"):
+        pickle.loads(pickled)
+    with pytest.raises(Refused, match="is not the method's file as it was"):
+        learner.learn(replace(digits, classes=[f"another {name}" for name in digits.classes]))
+    about(tmp_path / "r", lambda values: [values.pop(name) for name in ("method", "frozen")])  # as it was saved before
+    assert main([*predict, str(moved)]) == 0
+
+
 @pytest.mark.gpu
 def test_a_model_trained_on_cuda_answers_and_learns_on_wherever_it_is(tmp_path: Path, digits: Dataset) -> None:
     jioc.run(method="icarl", **QUICK | {"device": "cuda", "precision": "fp32"}, out=tmp_path / "run")

@@ -74,6 +74,111 @@ def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
     assert sentence in told and told.count("\n") == 1
 
 
+WEIGHED = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy, distill
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="weighed", title="Weighed", distils=True))
+class Weighed(jioc.Method):
+    def loss(self, batch, out, old, task):
+        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        if old is not None:
+            terms["kd"] = distill(out.logits[:, : task.n_old], old.logits)
+        return terms
+
+    def weights(self, task):
+        return WEIGHTS
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "words", "sentence"),
+    [
+        ("{'cls': 1.0, 'KD': 100.0}", [], "'KD', which its loss does not return; it returns 'cls', 'kd'\n"),
+        (
+            "{'Kd': 1, 'KD': 1}",
+            ["--coordinate", "jioc"],
+            "weights of weighed weigh 'KD', 'Kd', which its loss does not",
+        ),
+        ("{'cls': 0.5, 'kd': 2.0, 'quiet': 0.5}", [], ""),
+        ("{'cls': 0.5, 'kd': 2.0, 'quiet': 0.5}", ["--coordinate", "jioc", "--host-kd", "drop"], ""),
+    ],
+)
+def test_a_weight_without_its_term_is_refused_once_there_are_old_classes(
+    weights: str, words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "weighed.py").write_text(WEIGHED.replace("WEIGHTS", weights))
+    words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", *words, "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "weighed.py"), *words]) == (1 if sentence else 0)
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == bool(sentence)
+    log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert {line["task"] for line in log} == ({1} if sentence else {1, 2})  # before an epoch of the second was done
+
+
+READS = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="reads", title="Reads", MORE))
+class Reads(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return {"cls": cross_entropy(out.logits, batch.y)}
+
+    def readouts(self, x):
+        z = self.net(x).logits
+        return RETURNED
+"""
+BESIDE = 'headline="far", readouts=("cnn", "far")'
+
+
+@pytest.mark.parametrize(
+    ("more", "returned", "trains", "sentence"),
+    [
+        ('headline="far"', '{"cnn": z}', 0, "reads has the readouts cnn, nme, and 'far' must be among them"),
+        ('readouts=("far",)', '{"far": z}', 0, "reads has the readouts far, and 'cnn' must be among them"),
+        ("", '{"head": z}', 0, "the readouts of reads are 'head'; a dict of scores with 'cnn' among them is needed"),
+        ("", "z", 0, "the readouts of reads are Tensor; a dict of scores with 'cnn' among them is needed"),
+        ("", '{"cnn": z, "far": z[:, 1:]}', 0, "the readouts of reads: 'far' has the shape (1, 1); a score for each"),
+        ("", '{"cnn": z, "far": z.argmax(1).tolist()}', 0, "the readouts of reads: 'far' is a list; a score for each"),
+        ("", '{"head": z + len(self.means)}', 3, "the readouts of reads are 'head'; a dict of scores with 'cnn' among"),
+        (BESIDE, '{"cnn": z}', 3, "reads is judged by 'far', and its readouts have given 'cnn'"),
+    ],
+)
+def test_read_outs_that_cannot_be_judged_are_refused(
+    more: str, returned: str, trains: int, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reads.py").write_text(READS.replace("MORE", more).replace("RETURNED", returned))
+    words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "reads.py"), *words]) in (1, 2)
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
+    log = tmp_path / "run" / "log.jsonl"
+    assert (len(log.read_text().splitlines()) if log.exists() else 0) == trains  # epochs of the first task
+
+
+def test_read_outs_of_its_own_judge_a_method_and_its_exemplars_are_not_denied(tmp_path: Path) -> None:
+    (tmp_path / "reads.py").write_text(READS.replace("MORE", BESIDE).replace("RETURNED", '{"cnn": z, "far": -z}'))
+    notes: list[str] = []
+    result = run(
+        method=str(tmp_path / "reads.py"),
+        task_sizes=(8, 2),
+        memory=40,
+        first={"epochs": 1},
+        later={"epochs": 1},
+        device="cpu",
+        callback=lambda kind, what: notes.append(what["text"]) if kind == "note" else None,
+    )
+    assert result["headline"] == "far" and result["average"]["far"] is not None and result["tasks"][-1]["memory"] == 40
+    assert not any("no exemplar is kept" in text for text in notes)
+
+
 def test_a_term_without_gradient_may_stand_beside_one_that_has_one(tmp_path: Path) -> None:
     returned = '{"cls": F.cross_entropy(out.logits, batch.y, reduction="none"), "told": out.logits[:, 0].detach()}'
     (tmp_path / "own.py").write_text(WRONG.replace("RETURNED", returned))

@@ -11,9 +11,11 @@ from torch import Tensor
 from ..config import Options
 from ..coordination import JIOC
 from ..data.loader import TaskData
+from ..errors import Failed
 from ..memory import Memory, class_means
-from ..nets.incremental import Net, build
+from ..nets.incremental import Net
 from ..types import Batch, Output, Task, Terms, Weights
+from .kept import kept, refuse_remade, restored
 from .specs import Spec
 
 Fit = Callable[..., None]
@@ -23,12 +25,20 @@ Fit = Callable[..., None]
 class Method:
     """The parts that every method has, and the defaults of its verbs.
 
-    What must outlive a crash is named in `persistent`: networks, tensors, plain numbers and lists.
+    What must outlive a crash is named in `persistent`, beside what the classes above name there; `kept.py` says what
+    it may be.
     """
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
     late: ClassVar[tuple[str, ...]] = ()  # of those, what earlier versions did not keep: None where a state lacks it
+    made: dict[str, Any] | None = None  # shapes of its own modules as `__init__` left them; None: not looked at
+
+    def __init_subclass__(cls) -> None:
+        if isinstance(cls.persistent, str):
+            raise TypeError(f"`persistent` is {cls.persistent!r}; names are needed, such as ({cls.persistent!r},)")
+        named = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("persistent", ())]
+        cls.persistent = tuple(dict.fromkeys(named))
 
     def __init__(
         self, *, net: Net, memory: Memory, options: Options, coordination: JIOC | None, generator: torch.Generator
@@ -114,26 +124,30 @@ class Method:
     def state(self) -> dict[str, Any]:
         parts: dict[str, Any] = {"memory": list(self.memory.classes)}
         for name in self.persistent:
-            value = getattr(self, name)
-            parts[name] = {"plan": dict(value.plan), "weights": value.state_dict()} if isinstance(value, Net) else value
+            parts[name] = kept(name, getattr(self, name))
+        refuse_remade(self)
         return parts
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:
-        """Take up a saved state; a network of the saved shape keeps its identity, so that optimisers stay valid."""
+        """Take up a saved state."""
         state = dict.fromkeys(self.late) | state
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
-            value, live = state[name], getattr(self, name)
-            if isinstance(value, dict) and "plan" in value:
-                if not isinstance(live, Net) or live.plan != value["plan"]:
-                    live = build(value["plan"]).to(device)
-                    if name == "teacher":
-                        live = live.frozen_copy()
-                live.load_state_dict(value["weights"])
-                value = live
-            elif isinstance(value, Tensor):
-                value = value.to(device)
-            setattr(self, name, value)
+            if name in state:  # earlier versions kept less
+                setattr(self, name, restored(name, state[name], getattr(self, name, None), device))
+
+
+def looked_at(method: Method, scores: dict[str, Tensor], n: int) -> dict[str, Tensor]:
+    """The read-outs of n images, or a sentence on what is wrong with them."""
+    of, wanted = f"the readouts of {method.spec.name}", (n, sum(method.net.plan["sizes"]))
+    if not isinstance(scores, dict) or "cnn" not in scores:
+        got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
+        raise Failed(f"{of} are {got}; a dict of scores with 'cnn' among them is needed, by which methods are compared")
+    for name, value in scores.items():
+        if not isinstance(value, Tensor) or value.shape != wanted:
+            got = f"has the shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
+            raise Failed(f"{of}: {name!r} {got}; a score for each image and class is needed, {wanted}")
+    return scores
 
 
 def nearest_mean(features: Tensor, means: Tensor) -> Tensor:

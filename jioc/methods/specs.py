@@ -4,7 +4,9 @@ The formula of method `name` is in `methods/<name>.py`. Schedules are PyCIL's fo
 says otherwise.
 """
 
+import hashlib
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,6 +207,11 @@ _OF_FILE: dict[str, list["type[Method]"]] = {}
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     """Class decorator: this class is the method of that entry (or, by name, of an entry above)."""
     entry = SPECS[spec] if isinstance(spec, str) else spec
+    for name in dict.fromkeys(("cnn", entry.headline)):
+        if name not in entry.readouts:
+            raise ValueError(
+                f"{entry.name} has the readouts {', '.join(entry.readouts)}, and {name!r} must be among them"
+            )
 
     def keep(cls: "type[Method]") -> "type[Method]":
         cls.spec = entry
@@ -244,13 +251,32 @@ def refuse_changed(word: str, began: str | None, now: str | None, run: str = "th
         raise Refused(f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out")
 
 
-def of_model(named: str, file: str | None) -> str:
-    """The method of a saved model. One that is in a file is run only as the file that somebody names."""
+def sha256_of(method: "type[Method]") -> str | None:
+    """The checksum of the file that a class came from, whatever became of the file since."""
+    return getattr(sys.modules.get(method.__module__), "__sha256__", None)
+
+
+def refuse_other(word: str, was: str | None, now: str | None) -> None:
+    """A method's file whose checksum is not that with which a model learnt (older versions kept none)."""
+    if was not in (None, now):
+        raise Refused(
+            f"{word!r} is not the method's file as it was when this model learnt: its checksum is another; "
+            "give that file as it was, or train a model with this one"
+        )
+
+
+def of_model(named: str, file: str | None, was: str | None = None) -> str:
+    """The method of a saved model. One that is in a file is run only as the file that somebody names.
+
+    `was`: its checksum; a file that has another is not run at all.
+    """
     own = named.endswith(".py")
     if own and file is None:
         raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
     if file not in (None, named) and not (own and str(file).endswith(".py")):
         raise Refused(f"--method {file!r} does not fit: the method of this model is {named!r}")
+    if file is not None and own and Path(file).is_file():
+        refuse_other(file, was, hashlib.sha256(Path(file).read_bytes()).hexdigest())
     return file or named
 
 

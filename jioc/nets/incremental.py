@@ -1,6 +1,9 @@
 """Networks whose classes grow. A network knows its `plan`: plain data from which `build` makes another of its shape."""
 
 import copy
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import torch
@@ -179,9 +182,20 @@ class ExpandingNet(Net):
         return Output(self.before(features).float(), features)
 
 
+_drawing = threading.RLock()
+
+
+@contextmanager
+def drawing_from(seed: int) -> Iterator[None]:
+    """What torch draws of its own accord as modules are built comes from this seed, and nobody else's draws change."""
+    with _drawing, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        yield
+
+
 def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbone:
     """A backbone of that plan, its weights drawn from the generator, or yet to be loaded."""
-    with torch.random.fork_rng(devices=[]):  # torch draws weights as it builds; ours come from the generator
+    with drawing_from(0):  # weights that are not kept; ours come from the generator
         form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
         made: Backbone = (
             MLP(form, channels, cosine) if isinstance(form, Layers) else ResNet(form, plan["stem"], channels, cosine)

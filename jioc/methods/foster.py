@@ -103,6 +103,7 @@ class FOSTER(Method):
         features = partial(data.features, wide)
         self.memory.update(data.classes, features, data.generator)
         self.boosted_means = class_means(self.memory, features, wide.width)
+        self.means = None  # of the student, which an earlier version kept and nobody reads
 
     def keep_teacher(self) -> None:
         """None: `old_output` is the previous network, and compression asks the boosted one."""

@@ -37,8 +37,8 @@ def pair(jobs: list[Job], where: Path) -> None:
     subprocess.run([sys.executable, __file__, json.dumps(jobs), str(where)], check=True)
 
 
-def fork(jobs: list[Job], where: Path, seconds: float = 240) -> None:
-    """What has not ended by then is killed."""
+def fork(jobs: list[Job], where: Path, seconds: float = 900) -> None:
+    """What has not ended by then hangs."""
     store = TCPStore(
         "127.0.0.1", 0, is_master=True, wait_for_workers=False
     )  # as torchrun has one, on a port of its own
@@ -60,7 +60,9 @@ def fork(jobs: list[Job], where: Path, seconds: float = 240) -> None:
     for child in children:
         while os.waitpid(child, os.WNOHANG) == (0, 0):
             if time.monotonic() > end:
-                os.kill(child, signal.SIGKILL)
+                for hanging in children:
+                    os.kill(hanging, signal.SIGKILL)
+                sys.exit(f"two processes have not done their jobs in {seconds:.0f} s")
             time.sleep(0.05)
 
 

@@ -7,6 +7,7 @@ import shlex
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -313,6 +314,8 @@ class Reader(io.FileIO):
     def behind(cls, stream: TextIO) -> TextIO:
         if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
             return stream
+        with suppress(BrokenPipeError):  # told by the next write
+            stream.flush()
         raw = cls(stream.fileno(), "w", closefd=False)
         return io.TextIOWrapper(
             raw if stream.write_through else io.BufferedWriter(raw),

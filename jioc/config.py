@@ -287,7 +287,7 @@ def read(path: Path) -> dict[str, Any]:
         raise Refused(f"there is no configuration {str(path)!r}") from None
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise Refused(f"{str(path)!r}{line}: this is no YAML: {error.problem or error.context}") from None
+        raise Refused(f"{str(path)!r}{line}: cannot be read as YAML: {error.problem or error.context}") from None
     except (OSError, ValueError, yaml.YAMLError) as error:  # a date that is none is a ValueError
         raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):

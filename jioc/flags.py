@@ -151,8 +151,7 @@ def _idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[st
 def _idle_coordination(values: dict[str, Any], config: Config) -> list[str]:
     """Of options of JIOC that have no part in the loss."""
     given, word, host_kd = values.get("coordination", {}), config.coordination.coordinate, config.coordination.host_kd
-    if "coordinate" not in given:
-        refuse_idle(config.coordination, given)
+    refuse_idle(config.coordination, given)
     names = [name for name in given if name in without_effect(word, host_kd)]
     told = ", ".join("--" + name.replace("_", "-") for name in names)
     why = f" --host-kd {host_kd}" * (not set(names) <= set(without_effect(word, None)))

@@ -15,10 +15,9 @@ from .callback import Callback
 from .config import OF_DATA, Config
 from .data.catalogue import DATASETS
 from .errors import Refused
-from .flags import idle
 from .methods.specs import Spec, find, refuse_changed, sha256, understood
 from .recipes import PLAIN, Recipe, Values
-from .resolve import merged, resolve
+from .resolve import merged, refuse_idle, resolve
 from .store import must_be_the_same
 from .words import counted
 
@@ -51,7 +50,7 @@ def plan(
             jobs.append(Job(folder.name, resolve(settings.make(**said)), folder))
     if all(job.config.coordination.coordinate == "none" for job in jobs):
         for job in jobs[:1]:
-            idle(over(find(job.config.method)), job.config)
+            refuse_idle(job.config.coordination, over(find(job.config.method)).get("coordination", {}))
     return jobs
 
 

@@ -39,7 +39,7 @@ from .files import flush_folder, write
 from .learner import Learner, Look, make_method
 from .machine import pick_device
 from .methods.base import Method
-from .methods.specs import of_model, sha256_of
+from .methods.specs import of_model, ours, sha256_of
 from .nets.incremental import build
 from .resolve import resolve
 from .store import model_folder
@@ -128,8 +128,9 @@ def taken_apart(learner: Learner) -> tuple[dict[str, Any], State, State | None]:
     method = type(learner.method)
     if (checksum := sha256_of(method)) is not None:
         about["method"] = {"name": method.spec.name, "sha256": checksum}
-    if not method.__module__.startswith("jioc."):
-        about["frozen"] = {name: value["frozen"] for name, value in nets.items()}
+    if not ours(method):
+        frozen = {name: value["frozen"] for name, value in nets.items() if name != "teacher"}
+        about["frozen"] = {name: parts for name, parts in frozen.items() if parts}
     learning = None
     if learner.exemplars is not None:
         learning = {

@@ -16,11 +16,10 @@ from pydantic import ValidationError
 from . import config as settings
 from .config import Options, Seed, refusal
 from .errors import Refused, unknown
-from .flags import idle
 from .methods import specs
 from .methods.specs import FIRST, own_options
 from .pycil import METHODS
-from .resolve import merged
+from .resolve import merged, refuse_idle
 
 Values = dict[str, Any]
 Runs = dict[str, Values]
@@ -323,13 +322,14 @@ def read(path: Path) -> Recipe:
             try:
                 config = settings.make(**runs[name])
                 own_options(specs.find(config.method), config.options)
-                idle(merged(nested(change or {}), nested(dict(combined))), config)
+                said = merged(nested(change or {}), nested(dict(combined)))
+                refuse_idle(config.coordination, said.get("coordination", {}))
                 coordinated |= config.coordination.coordinate != "none"
             except Refused as error:
                 raise Refused(f"{str(path)!r}: run {name!r}: {error}") from None
     if runs and not coordinated:
         try:
-            idle(nested(file.base), config)
+            refuse_idle(config.coordination, nested(file.base).get("coordination", {}))
         except Refused as error:
             raise Refused(f"{str(path)!r}: {error}") from None
     return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)

@@ -23,8 +23,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         )
     options = own_options(spec, config.options)
     coordination = config.coordination
-    if "coordinate" not in coordination.model_fields_set:
-        refuse_idle(coordination, coordination.model_fields_set)
+    refuse_idle(coordination, coordination.model_fields_set)
     backbone = config.backbone or entry.backbone
     _check_backbone(backbone, entry)
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
@@ -58,7 +57,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
 def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
     """Options of JIOC that somebody said without choosing what is coordinated."""
     names = [name for name in Coordination.model_fields if name in said and name in without_effect("none", None)]
-    if names and coordination.coordinate == "none":
+    if names and "coordinate" not in said and coordination.coordinate == "none":
         told = ", ".join("--" + name.replace("_", "-") for name in names)
         raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
 

@@ -122,7 +122,7 @@ def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None
 @torch.no_grad()
 def refuse_readouts(config: Config, dataset: Dataset) -> None:
     """A method of somebody's own is asked for its read-outs before it trains; some need what only training gives."""
-    if specs.load(config.method).__module__.startswith("jioc."):
+    if specs.ours(specs.load(config.method)):
         return
     method = make_method(config, dataset.channels, torch.Generator(), torch.device("cpu"))
     method.net.eval()
@@ -131,7 +131,9 @@ def refuse_readouts(config: Config, dataset: Dataset) -> None:
         scores = method.readouts(torch.zeros(1, *dataset.shape))
     except Exception:
         return
-    looked_at(method, scores, 1)
+    none_yet = isinstance(scores, dict) and any(isinstance(s, Tensor) and not s.numel() for s in scores.values())
+    if not none_yet:
+        looked_at(method, scores, 1)
 
 
 class Run:
@@ -292,7 +294,8 @@ class Run:
         judged = {name: metrics.judge(ranked, y, task.sizes) for name, ranked in found.items()}
         if self.spec.headline not in judged:
             told = f"{self.spec.name} is judged by {self.spec.headline!r}, and its readouts have given"
-            raise Failed(f"{told} {', '.join(map(repr, judged))}")
+            why = " (no exemplar is kept)" if not len(self.method.memory) else ""
+            raise Failed(f"{told} {', '.join(map(repr, judged))}{why}")
         if "nme" not in judged and self.spec.memory == "exemplars" and not len(self.method.memory):
             self.note("no exemplar is kept, so there is no nearest-mean read-out")
         diagnosed = diagnostics.diagnose(logits, y, task, before, self.method.head_weight(), trained_on)

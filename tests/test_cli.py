@@ -165,8 +165,9 @@ def test_only_the_reader_of_its_output_ends_a_command() -> None:
         "cli.COMMANDS['broken'] = command; sys.exit(cli.main(['broken']))"
     )
     program = [sys.executable, "-c", broken]
-    heard = subprocess.run(program, capture_output=True, text=True)
-    assert (heard.returncode, heard.stdout, heard.stderr) == (3, "goes on\n", "")
+    first = broken.replace("sys.exit", "print('first'); sys.exit")
+    heard = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True)
+    assert (heard.returncode, heard.stdout, heard.stderr) == (3, "first\ngoes on\n", "")
     read, write = os.pipe()
     os.close(read)
     unheard = subprocess.run(program, stdout=write, stderr=subprocess.PIPE)
@@ -417,10 +418,13 @@ def test_what_is_no_yaml_is_named_with_its_line(
     path = tmp_path / "wrong.yaml"
     path.write_text("method: icarl\nmemory: 5\n  epochs: 3\n")
     assert main([*words, str(path)]) == 2
-    assert capsys.readouterr().err == f"jioc: '{path}', line 3: this is no YAML: mapping values are not allowed here\n"
+    assert (
+        capsys.readouterr().err
+        == f"jioc: '{path}', line 3: cannot be read as YAML: mapping values are not allowed here\n"
+    )
     path.write_text("base: &a {method: icarl, later: {epochs: 1}}\nruns:\n  a: {}\n  b: {}\n  a: {memory: 40}\n")
     assert main([*words, str(path)]) == 2
-    assert capsys.readouterr().err == f"jioc: '{path}', line 5: this is no YAML: 'a' stands there twice\n"
+    assert capsys.readouterr().err == f"jioc: '{path}', line 5: cannot be read as YAML: 'a' stands there twice\n"
     path.write_text("method: icarl\nseed: 2020-13-45\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}' cannot be read as YAML: month must be in 1..12\n"

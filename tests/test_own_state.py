@@ -130,7 +130,7 @@ def test_a_state_fills_what_is_there_so_that_optimisers_stay_valid() -> None:
 @pytest.mark.parametrize(
     ("value", "kind"),
     [({0: {1}}, "set"), ([nn.Linear(1, 1)], "Linear"), ((nn.Parameter(torch.ones(1)),), "Parameter"),
-     (np.float64(1), "float64"), (np.ones(2), "ndarray")],
+     (np.float32(1), "float32"), (np.ones(2), "ndarray")],
 )  # fmt: skip
 def test_what_cannot_be_kept_is_named(value: Any, kind: str) -> None:
     with pytest.raises(

@@ -201,6 +201,19 @@ def test_options_of_jioc_without_effect_are_refused_in_a_grid_too(tmp_path: Path
         planned(path, "runs: {plain: {method: icarl}}\n", gamma1=2)
 
 
+def test_a_grid_may_change_parts_of_a_schedule(tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    for text, found in [
+        ("base: {method: icarl}\nruns: {early: {later.milestones: [60, 100]}}\n", {"early-seed1"}),
+        (
+            "base: {method: icarl}\nmatrix: {later.decay: [steps, cosine]}\n",
+            {"steps-seed1", "cosine-seed1"},
+        ),
+        ("runs: {a: {method: podnet}, b: {method: icarl}}\n", {"a-seed1", "b-seed1"}),
+    ]:
+        assert planned(path, text).keys() == found
+
+
 def test_options_of_jioc_without_effect_are_refused_from_python_and_in_a_config(tmp_path: Path) -> None:
     idle: dict[str, Any] = {"method": "icarl", "coordination": {"gamma1": 2}}
     config = tmp_path / "c.yaml"

@@ -40,7 +40,8 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback) -> Dataset:
 
     train_x, train_y, test_x, test_y = arrays(where.resolve())
     found = _listed(train_x, train_y, test_x, test_y)
-    classes, rows, labels, n, record = assemble(found, config.split_seed, config.test_share, named=False)
+    seed, share, judged = config.split_seed, config.test_share, not config.holdout
+    classes, rows, labels, n, record = assemble(found, seed, share, named=False, judged=judged)
     report(record, config.on_bad, tell)
     if not n:
         raise Refused(f"every training image in {where.name!r} is in the test set too")

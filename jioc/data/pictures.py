@@ -95,9 +95,12 @@ def report(record: dict[str, Any], on_bad: str, tell: Callback) -> None:
 
 
 def assemble(
-    decoded: Decoded, seed: int, share: float, named: bool
+    decoded: Decoded, seed: int, share: float, named: bool, judged: bool = True
 ) -> tuple[list[str], np.ndarray, np.ndarray, int, dict[str, Any]]:
-    """Class names, rows to keep (training first), their labels, how many train, and the record."""
+    """Class names, rows to keep (training first), their labels, how many train, and the record.
+
+    `judged`: by the test images; else it is no news that a class has none.
+    """
     found = decoded.listing
     files = list(found)
     label = np.array([file.label for file in files], np.int64)
@@ -126,7 +129,7 @@ def assemble(
         elif told:
             skipped += told
             train = np.setdiff1d(train, both)
-    classes, train, test, label = _without_untaught(found.classes, train, test, label, notes)
+    classes, train, test, label = _without_untaught(found.classes, train, test, label, notes, judged)
     rows = np.concatenate([train, test])
     record = {"split": split, "skipped": skipped, "notes": notes}
     return classes, rows, label[rows], len(train), record
@@ -167,14 +170,14 @@ def _untaught(name: str) -> str:
 
 
 def _without_untaught(
-    names: list[str], train: np.ndarray, test: np.ndarray, label: np.ndarray, notes: list[str]
+    names: list[str], train: np.ndarray, test: np.ndarray, label: np.ndarray, notes: list[str], judged: bool
 ) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
     """The classes that have a training image, labelled anew; what else happened to a class becomes a note."""
-    taught, judged = np.unique(label[train]), set(label[test].tolist())
+    taught, tested = np.unique(label[train]), set(label[test].tolist())
     for c, name in enumerate(names):
         if c not in taught:
             notes.append(_untaught(name))
-        elif c not in judged:
+        elif judged and c not in tested:
             notes.append(f"class {name!r} has no test image; it is learnt and not judged")
     if not len(taught):
         return [], train, test, label

@@ -17,7 +17,7 @@ from .base import Method
 
 
 class Aligned(Method):
-    persistent = (*Method.persistent, "gamma")
+    persistent = ("gamma",)
     late = ("gamma",)
 
     gamma: float | None = None  # of the newest task; None: an earlier version scaled its rows, and did not keep it

@@ -130,7 +130,6 @@ class Method:
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:
         """Take up a saved state."""
-        state = dict.fromkeys(self.late) | state
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
             if name in state:  # earlier versions kept less

@@ -38,7 +38,7 @@ from .specs import COILOptions, register
 class COIL(Method):
     options: COILOptions
     net: IncrementalNet
-    persistent = ("net", "teacher", "means", "ahead", "back")
+    persistent = ("ahead", "back")
 
     ahead: Tensor | None = None  # A: (K_new, d)
     back: Tensor | None = None  # B: (K_old, d)

@@ -35,7 +35,7 @@ from .specs import FOSTEROptions, register
 class FOSTER(Method):
     options: FOSTEROptions
     net: IncrementalNet
-    persistent = ("net", "boosted", "boosted_means")
+    persistent = ("boosted", "boosted_means")
 
     boosted: ExpandingNet | None = None
     boosted_means: Tensor | None = None

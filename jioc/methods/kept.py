@@ -76,7 +76,7 @@ def _parameter(value: Tensor, live: Any, device: torch.device) -> nn.Parameter:
 
 def unkept(value: Any) -> str | None:
     """The kind of the first part that is neither a tensor nor plain; None: there is none."""
-    if type(value) in (Tensor, str, int, float, bool, type(None)):
+    if type(value) is Tensor or isinstance(value, (str, int, float, type(None))):
         return None
     if type(value) not in (list, tuple, dict):
         return type(value).__name__

@@ -251,6 +251,10 @@ def refuse_changed(word: str, began: str | None, now: str | None, run: str = "th
         raise Refused(f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out")
 
 
+def ours(method: "type[Method]") -> bool:
+    return method.__module__.startswith(f"{__package__}.")
+
+
 def sha256_of(method: "type[Method]") -> str | None:
     """The checksum of the file that a class came from, whatever became of the file since."""
     return getattr(sys.modules.get(method.__module__), "__sha256__", None)

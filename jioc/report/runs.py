@@ -41,7 +41,7 @@ class Run:
 
     @property
     def images(self) -> str:
-        """Which they were: their fingerprint; '' where the run tells none, as of data sets that come as arrays."""
+        """Which they were: their fingerprint; '' where the run tells none, as of digits and CIFAR."""
         return str((self.result.get("data") or {}).get("fingerprint") or "")
 
     @property

@@ -311,7 +311,9 @@ class Reader(io.FileIO):
             os._exit(128 + signal.SIGPIPE)
 
     @classmethod
-    def behind(cls, stream: TextIO) -> TextIO:
+    def behind(cls, stream: TextIO | None) -> TextIO:
+        if stream is None:  # it was closed
+            return open(os.devnull, "w")  # noqa: SIM115
         if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
             return stream
         with suppress(BrokenPipeError):  # told by the next write

@@ -69,6 +69,7 @@ STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say on
     "image_size": ("canvas", "backbone", "stem"),
     "seed": ("init_seed", "data_seed"),
     "memory": ("memory_per_class",),
+    "memory_per_class": ("memory",),
     "order_seed": ("order",),
     "tasks": ("base", "increment", "task_sizes"),
     "base": ("tasks", "task_sizes"),
@@ -84,6 +85,7 @@ STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say on
 RIVALS = {
     "seed",
     "memory",
+    "memory_per_class",
     "order_seed",
     "tasks",
     "base",
@@ -138,6 +140,8 @@ def _check_backbone(name: str, entry: datasets.Entry) -> None:
 
 def _check_memory(config: Config, classes: int, spec: Spec) -> None:
     if config.memory_per_class is not None:
+        if config.memory != Config.model_fields["memory"].default:
+            raise Refused(f"memory {config.memory} and memory_per_class {config.memory_per_class}: give one of them")
         return
     if config.memory == 0 and spec.needs_memory:
         raise Refused(f"--memory 0 keeps no exemplars, and {spec.name} cannot do without; replay and icarl can")

@@ -320,9 +320,11 @@ def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> No
         "    x, y = np.zeros((8, 100, 100, 3), np.uint8), np.arange(8) % 4\n"
         "    return x, y, x, y\n"
     )
-    for values in ({"data": str(large), "memory": 8}, {"memory_per_class": 3, "memory": 9}, {"method": "foster"}):
+    for values in ({"data": str(large), "memory": 8}, {"memory_per_class": 3}, {"method": "foster"}):
         once = resolve(settings.make(**{"method": "icarl", **values}))
         assert resolve(once) == once
+    with pytest.raises(Refused, match="^memory 9 and memory_per_class 3: give one of them$"):
+        resolve(settings.make(method="icarl", memory_per_class=3, memory=9))
 
 
 def test_the_method_may_stand_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

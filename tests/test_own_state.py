@@ -2,8 +2,10 @@
 
 import itertools
 import pickle
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,11 +17,13 @@ import jioc
 from jioc import config as settings
 from jioc.checkpoint import pack, unpack
 from jioc.cli import main
+from jioc.config import Options
 from jioc.data.dataset import load
 from jioc.errors import Failed, Interrupted
 from jioc.methods.base import Method
 from jioc.methods.foster import FOSTER
-from jioc.methods.kept import kept, restored
+from jioc.methods.kept import begun, kept, restored
+from jioc.methods.specs import SPECS
 from jioc.runner import run
 
 CPU = torch.device("cpu")
@@ -125,6 +129,27 @@ def test_a_state_fills_what_is_there_so_that_optimisers_stay_valid() -> None:
     assert isinstance(made, nn.Parameter) and not made.requires_grad
     with pytest.raises(Failed, match="'m' in `persistent` is not the module that was saved"):
         restored("m", kept("m", module), nn.Linear(2, 4), CPU)
+
+
+def test_tensors_that_share_memory_and_modules_with_dropout_are_refused() -> None:
+    parts: Any = {"net": None, "memory": SimpleNamespace(classes=[]), "options": Options(), "coordination": None}
+
+    class Mine(Method):
+        persistent = ("ema", "best", "side")
+        spec = SPECS["icarl"]
+
+    for ema, best, module, told in [
+        (torch.ones(2), None, nn.Linear(2, 1), None),
+        (torch.ones(2), (torch.ones(2), 0), None, None),
+        (base := torch.ones(2), (base, 0), None, "tensors of 'ema' and 'best' in `persistent` share memory"),
+        (None, [base, base[1:]], None, "tensors of 'best' in `persistent` share memory"),
+        (None, (side := nn.Linear(2, 1)).weight.detach(), side, "tensors of 'side' and 'best' in `persistent` share"),
+        (None, None, nn.Sequential(nn.Dropout(0.1), nn.Linear(2, 1)), "'side' in `persistent` has dropout"),
+    ]:
+        mine: Any = Mine(**parts, generator=torch.Generator())
+        mine.ema, mine.best, mine.side = ema, best, module
+        with pytest.raises(Failed, match=told) if told else nullcontext():
+            begun(mine)
 
 
 @pytest.mark.parametrize(

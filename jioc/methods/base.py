@@ -15,7 +15,7 @@ from ..errors import Failed
 from ..memory import Memory, class_means
 from ..nets.incremental import Net
 from ..types import Batch, Output, Task, Terms, Weights
-from .kept import kept, refuse_remade, restored
+from .kept import kept, refuse_remade, refuse_shared, restored
 from .specs import Spec
 
 Fit = Callable[..., None]
@@ -126,6 +126,7 @@ class Method:
         for name in self.persistent:
             parts[name] = kept(name, getattr(self, name))
         refuse_remade(self)
+        refuse_shared(self)
         return parts
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:

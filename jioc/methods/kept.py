@@ -21,6 +21,7 @@ from ..nets.incremental import Net, build
 if TYPE_CHECKING:
     from .base import Method
 
+DROPOUT = nn.modules.dropout._DropoutNd
 CAN_BE = "modules, parameters, tensors, and lists, tuples and dicts of tensors, numbers and strings"
 
 
@@ -93,6 +94,26 @@ def placed(value: Any, device: torch.device) -> Any:
     return value.to(device, copy=True) if isinstance(value, Tensor) else value
 
 
+def tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, nn.Module):
+        return list(value.state_dict().values())
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    return [value] if isinstance(value, Tensor) else [tensor for part in parts for tensor in tensors(part)]
+
+
+def refuse_shared(method: "Method") -> None:
+    """Tensors that are one memory would be two once they are loaded; those within a module stay together."""
+    values = [(name, getattr(method, name)) for name in method.persistent]
+    owner: dict[int, str] = {}
+    for name, value in sorted(values, key=lambda item: not isinstance(item[1], nn.Module)):
+        places = [tensor.untyped_storage().data_ptr() for tensor in tensors(value) if tensor.numel()]
+        twice = next((p for i, p in enumerate(places) if p in owner or p in places[:i]), None)
+        if twice is not None and not isinstance(value, (nn.Module, nn.Parameter)):
+            names = " and ".join(dict.fromkeys([repr(owner.get(twice, name)), repr(name)]))
+            raise Failed(f"tensors of {names} in `persistent` share memory, and a resumed run's would not; clone one")
+        owner |= dict.fromkeys(places, name)
+
+
 # --- modules that no plan describes, so that nothing but `__init__` can make them ---
 
 
@@ -110,6 +131,10 @@ def begun(method: "Method") -> "Method":
     for name in method.persistent:
         if not hasattr(method, name):
             raise Failed(f"{method.spec.name} has no {name!r}, which `persistent` names; set it in __init__")
+    for name, module in own_modules(method).items():
+        if any(isinstance(part, DROPOUT) for part in module.modules()):
+            told = f"{name!r} in `persistent` has dropout, which draws from torch's own generator: no run would repeat"
+            raise Failed(f"{told}; draw a mask from the method's `generator`")
     made = {name: shapes(module.eval()) for name, module in own_modules(method).items()}
     method.made = made if type(method).load_state.__module__ == f"{__package__}.base" else None
     method.state()

@@ -276,7 +276,8 @@ def of_model(named: str, file: str | None, was: str | None = None) -> str:
     """
     own = named.endswith(".py")
     if own and file is None:
-        raise Refused(f"the method of this model is in a file, {named!r}, which is not run unasked; give --method FILE")
+        told = f"the method of this model is in a file, {named!r}, which is not run unasked"
+        raise Refused(f"{told}; give --method FILE, or method= in Python")
     if file not in (None, named) and not (own and str(file).endswith(".py")):
         raise Refused(f"--method {file!r} does not fit: the method of this model is {named!r}")
     if file is not None and own and Path(file).is_file():

@@ -18,14 +18,14 @@ from jioc.methods.specs import SPECS
 from jioc.nets.heads import ProxyHead
 from jioc.nets.incremental import ExpandingNet, build
 from jioc.nets.resnet import ResNet
-from jioc.resolve import resolve
+from jioc.resolve import merged, resolve
 from jioc.runner import Run
 
 
 def started(method: str, tasks: int, **more: Any) -> Run:
     """A short run on the digits that has learnt so many tasks."""
     wanted = {"task_sizes": (4, 3, 3), "memory": 60, "later": {"epochs": 1}, "first": {"epochs": 1}, "device": "cpu"}
-    run = Run(resolve(settings.make(method=method, **{**wanted, **more})), load(settings.make(method=method)))
+    run = Run(resolve(settings.make(method=method, **merged(wanted, more))), load(settings.make(method=method)))
     for _ in range(tasks):
         run.learn_next()
     return run

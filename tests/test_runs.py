@@ -13,7 +13,7 @@ from jioc.coordination import JIOC
 from jioc.data.dataset import load
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
-from jioc.resolve import resolve
+from jioc.resolve import merged, resolve
 from jioc.runner import Run, run
 
 Weights = dict[str, torch.Tensor]
@@ -136,7 +136,7 @@ def test_learning_beats_chance_and_the_ceiling_beats_the_floor(small: dict[str, 
 )
 @pytest.mark.parametrize("coordinate", ["none", "jioc"])
 def test_odd_settings_train_or_are_refused(odd: dict[str, Any], coordinate: str, small: dict[str, Any]) -> None:
-    settings = small | {"later": {"epochs": 2}, "first": {"epochs": 2}} | odd
+    settings = merged(small | {"later": {"epochs": 2}, "first": {"epochs": 2}}, odd)
     if odd.get("memory") == 0 and coordinate == "jioc":
         with pytest.raises(Refused, match="keeps no exemplars"):
             run(method="icarl", **settings, coordination={"coordinate": coordinate})
@@ -154,7 +154,7 @@ def test_a_last_batch_of_one_image_trains_though_the_network_leaves_one_pixel_of
 
 
 def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> None:
-    result = run(method="icarl", **(small | {"memory_per_class": 50, "long_tail": 42}))
+    result = run(method="icarl", **merged(small, {"memory_per_class": 50, "long_tail": 42}))
     assert min(result["counts"]) == 3
     assert result["tasks"][-1]["memory"] == sum(min(50, n) for n in result["counts"])
 

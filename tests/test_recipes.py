@@ -209,9 +209,11 @@ def test_a_grid_may_change_parts_of_a_schedule(tmp_path: Path) -> None:
             "base: {method: icarl}\nmatrix: {later.decay: [steps, cosine]}\n",
             {"steps-seed1", "cosine-seed1"},
         ),
-        ("runs: {a: {method: podnet}, b: {method: icarl}}\n", {"a-seed1", "b-seed1"}),
     ]:
         assert planned(path, text).keys() == found
+    path.write_text("runs: {a: {method: podnet}, b: {method: icarl}}\n")  # the flag is idle in the first of them alone
+    a, b = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {"later": {"milestones": [3]}}, tmp_path)
+    assert (a.config.later.milestones, b.config.later.milestones) == (None, (3,))
 
 
 def test_options_of_jioc_without_effect_are_refused_from_python_and_in_a_config(tmp_path: Path) -> None:

@@ -191,7 +191,8 @@ def claims(found: Columns) -> Figure | None:
         for ax, claim in zip(row, measured, strict=True):
             dumbbells(ax, of, claim)
             ax.set_ylim(tallest - 0.5, -0.5)
-            ax.set_yticks(range(len(of)), [f"{p.name} (n = {len(p.runs)})" if ax is row[0] else "" for p in of])
+            names = [f"{p.name} (n = {len(p.runs)})".replace(", ", ",\n") for p in of]
+            ax.set_yticks(range(len(of)), names if ax is row[0] else [""] * len(of))
             ax.tick_params(axis="y", length=0)
         row[0].set_ylabel(title.replace(", ", "\n"))
     for top, bottom, claim in zip(axes[0], axes[-1], measured, strict=True):

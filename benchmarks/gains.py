@@ -18,10 +18,11 @@ from jioc.report import paper, runs
 from jioc.report.tables import number, spread
 
 RESULTS = Path(__file__).parent / "results"
-GRIDS = {  # what gave the runs of a folder
+GRIDS = {  # what gave the runs of a folder, in the order of the rows
     "table6": "table6",
-    "table6-controls": "table6-controls",
     "table6-old-mean": "table6 --quiet-scale old-mean --out runs/old-mean",
+    "table6-mean1": "table6 --delta-scale mean1 --out runs/mean1",
+    "table6-controls": "table6-controls",
 }
 
 Figure = Callable[[list[dict[str, Any]]], float]  # of a run's tasks
@@ -48,8 +49,7 @@ def table() -> str:
     if plain is None:
         raise Refused(f"{str(RESULTS)!r} holds no finished CE + KD of table 6")
     without = {run.config["seed"]: run.result["tasks"] for run in plain.runs}
-    order = ["table6", "table6-old-mean", "table6-controls"]
-    groups = sorted((g for g in found if g is not plain), key=lambda g: order.index(folder_of(g)))
+    groups = sorted((g for g in found if g is not plain), key=lambda g: list(GRIDS).index(folder_of(g)))
     lines = [f"| run | n | {' | '.join(FIGURES)} | paper: average | old | new | last |"]
     lines.append("|---|---:|" + "---:|" * (len(FIGURES) + 4))
     for group in groups:

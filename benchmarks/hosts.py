@@ -1,4 +1,4 @@
-"""The comparison: what JIOC changes in each host, and output coordination in SS-IL, column by column, seed by seed.
+"""The comparison: what coordination changes in each host, column by column, seed by seed.
 
 python benchmarks/hosts.py    prints the table of docs/reproduction.md from results/comparison
 """
@@ -21,7 +21,7 @@ def table() -> str:
 def told(found: Columns) -> str:
     lines = [f"| column | run | n | {' | '.join(FIGURES)} | paper: average |", "|---|---|---:|" + "---:|" * 6]
     for title, groups in found.items():
-        for pair in pairs(groups, ("jioc", "oc")):
+        for pair in pairs(groups, ("jioc", "oc", "ic")):
             both = [(with_it.result["tasks"], without.result["tasks"]) for without, with_it in pair.runs]
             cells = [spread([figure(ours) - figure(bare) for ours, bare in both], "+") for figure in FIGURES.values()]
             theirs = number(paper.gain(paper.setting(pair.runs[0][1].result)), "+")

@@ -363,7 +363,7 @@ def test_pairs_and_columns_have_their_full_names_and_one_seed_no_verdict(
     }
     assert looks == {figures.ALONE}
     (path,) = figures.draw(place, tmp_path / "figures")
-    assert "iCaRL + JIOC, gamma2 5 (n = 1)" in path.read_text() and "gamma2 5" in capsys.readouterr().out
+    assert "gamma2 5 (n = 1)" in path.read_text() and "iCaRL + JIOC, gamma2 5" in capsys.readouterr().out
     (tmp_path / "file").write_text("mine\n")
     for target in ("file", "file/below"):
         with pytest.raises(Failed, match="cannot be written to"):
@@ -375,8 +375,9 @@ def test_what_a_host_gains_is_told_column_by_column_over_the_seeds_that_both_hav
     results = [made("wa", "none", seed, alls=[60.0] * 5) for seed in (1, 2)]
     results += [made("wa", "jioc", seed, alls=[60.0 + seed] * 5) for seed in (1, 2, 3)]
     tail = [made("ssil", word, alls=[last] * 5, long_tail="paper") for word, last in (("none", 50.0), ("oc", 40.0))]
-    found = figures.columns(keep(tmp_path / "runs", *results, *tail, made("wa", "ic", 1)))
-    _, _, balanced, tailed = hosts.told(found).splitlines()
+    found = figures.columns(keep(tmp_path / "runs", *results, *tail, made("wa", "ic", 1, alls=[58.0] * 5)))
+    _, _, part, balanced, tailed = hosts.told(found).splitlines()
+    assert part == f"| balanced | WA + IC | 1 |{' -2.00 |' * 5} – |"
     assert balanced == f"| balanced | WA + JIOC | 2 |{' +1.50 ± 0.71 |' * 5} – |"
     assert tailed == f"| long tail paper | SS-IL + OC | 1 |{' -10.00 |' * 5} – |"
     with pytest.raises(Refused, match="no host with and without"):

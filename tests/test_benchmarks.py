@@ -228,7 +228,8 @@ def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["comparison", "gains", "hosts", "mechanisms", "parity", "readings", "stems", "tables"]
+    "name",
+    ["baselines", "comparison", "gains", "hosts", "mechanisms", "parity", "proxy", "readings", "stems", "tables"],
 )
 def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -402,6 +403,54 @@ def test_the_comparison_in_short_has_every_row_of_the_recipe_and_no_other(tmp_pa
     assert lines[24] == "- balanced, 2,000 exemplars: 2 seeds; 1 of DER + JIOC" and lines[26].startswith("- 4 runs on ")
     with pytest.raises(Refused, match="no finished run of the comparison"):
         short.told(keep(tmp_path / "other", made()))
+
+
+def test_baselines_stand_beside_the_paper_and_beside_pycil_in_its_own_form(tmp_path: Path) -> None:
+    def result(name: str, average: float, seed: int = 1, **more: Any) -> dict[str, Any]:
+        values = recipes.find("comparison").make()[f"cifar100-resnet32-2000-{name}"] | {"seed": seed} | more
+        found = made(tasks=10, alls=[average] * 10) | {"config": settings.plain(resolve(settings.make(**values)))}
+        return found | {"average": {"cnn": average, "nme": average + 5}, "last": {"cnn": average - 20, "nme": 50.0}}
+
+    wanted = [(name, 1) for name in ("podnet-none", "podnet-pycil", "finetune-none", "podnet-jioc", "wa-none")]
+    wanted.append(("wa-none", 2))
+    place = keep(tmp_path / "runs", *(result(name, 53.0 + 2 * seed, seed) for name, seed in wanted))
+    for path, (name, seed) in zip(sorted(place.iterdir()), wanted, strict=True):
+        path.rename(place / f"{name}-seed{seed}")
+    keep(place / "checks", result("wa-none", 10.0, batch_size=121), result("wa-none", 10.0, long_tail="paper"))
+    baselines = script("baselines")
+    plot = baselines.Figure("podnet", "cnn", 52.5, 35.0, True, "a plot")
+    log = baselines.Figure("podnet", "cnn", 55.5, 37.01, False, "a log")
+    means = baselines.Figure("wa", "nme", None, 48.0, False, "a log")
+    heads, _, *lines = baselines.told(place, [plot, log, means]).splitlines()
+    podnet = "CNN | 1 | 55.00 (35.00) | 53.63 | +1.37 | yes"
+    assert lines[:4] == [
+        f"| PODNet | {podnet} | – | – | – | – |",
+        f"| PODNet, nca pycil | {podnet} | 52.5 (35.0) | +2.50 (+0.00) | yes | a plot |",
+        "|  |  |  |  |  |  |  | 55.5 (37.01) | -0.50 (-2.01) | **no** | a log |",
+        "| WA | NME | 2 | 61.00 ± 1.41 (50.00 ± 0.00) | – | – | – | (48.0) | (+2.00) | yes | a log |",
+    ]
+    assert {line.count("|") for line in [heads, *lines[:4]]} == {12}
+    again = [line.split("#")[0].split()[4:] for line in lines if line.startswith("jioc grid comparison --only ")]
+    assert again == [["podnet-none"], ["podnet-pycil"], ["wa-none", "--seeds", "1", "2"]]
+    with pytest.raises(Refused, match="no finished baseline"):
+        baselines.told(keep(tmp_path / "other", made()), [plot])
+
+
+PROXY = script("proxy")
+LEARNT = list(PROXY.rows())
+
+
+@pytest.mark.parametrize("name", LEARNT)
+def test_every_method_learns_what_the_proxy_has_kept(name: str) -> None:
+    told = PROXY.apart(PROXY.learnt(name)[0], PROXY.kept().get(name, {}))
+    assert not told, "if that is meant: python benchmarks/proxy.py --write"
+
+
+def test_the_proxy_is_of_the_methods_and_settings_of_today() -> None:
+    held = json.loads(PROXY.KEPT.read_text(encoding="utf-8"))
+    assert [*held["figures"]] == LEARNT and held["settings"] == PROXY.SETTINGS
+    assert PROXY.apart({"a": 1.0, "b": 2.0}, {"a": 1.0 + 5e-7, "c": 3.0}) == ["c None was 3.0", "b 2.0 was None"]
+    assert PROXY.apart({"a": -1.0}, {"a": -1.00001}) == ["a -1.0 was -1.00001"]
 
 
 def test_losses_are_kept_as_every_stage_began_and_ended_with_them(tmp_path: Path) -> None:

@@ -145,6 +145,11 @@ def _check_memory(config: Config, classes: int, spec: Spec) -> None:
         return
     if config.memory == 0 and spec.needs_memory:
         raise Refused(f"--memory 0 keeps no exemplars, and {spec.name} cannot do without; replay and icarl can")
+    if config.memory == 0 and spec.headline == "nme":
+        raise Refused(
+            f"--memory 0 keeps no exemplars, and {spec.name} is judged by their means (nme); "
+            "the entry of a method that has means without them says memory='none'"
+        )
     if config.memory == 0 and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused("--memory 0 keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if 0 < config.memory < classes:

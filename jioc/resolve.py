@@ -15,7 +15,9 @@ from .nets import catalogue as backbones
 def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
     """`entry`: of data that is in memory already; otherwise `config.data` names it. `spec`: likewise of the method."""
     spec = spec or find(config.method)
-    entry = entry or datasets.find(config.data, config.image_size)
+    if entry is None:
+        config = config.model_copy(update={"data": datasets.with_name(config.data)})
+        entry = datasets.find(config.data, config.image_size)
     size = config.image_size or entry.size
     if entry.module != "pictures" and (size, config.canvas or size) != (entry.size, entry.size):
         raise Refused(

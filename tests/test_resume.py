@@ -25,6 +25,7 @@ from jioc.errors import Failed, Interrupted, Refused
 from jioc.memory import class_means
 from jioc.methods.foster import FOSTER
 from jioc.model import load
+from jioc.report.runs import group, read
 from jioc.runner import run
 from jioc.store import Store
 from jioc.types import Task
@@ -170,6 +171,24 @@ def test_a_run_goes_on_where_its_folder_of_images_went(
     with pytest.raises(Refused, match="not those this run began with"):
         run(**there | {"data": str(tmp_path / "others" / "photos")}, out=tmp_path / "run", resume=True)
     assert run(**there | {"data": "photos"}, out=tmp_path / "run", resume=True)["complete"]
+
+
+@pytest.mark.parametrize(("here", "place"), [(".", "."), ("0", "..")])
+def test_a_folder_without_a_name_is_recorded_by_the_one_it_has(
+    here: str, place: str, tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = write(tmp_path / "photos", "0123", 12)
+    there = {**small, "data": place, "method": "icarl", "task_sizes": (2, 2), "memory": 8, "backbone": "tiny"}
+    monkeypatch.chdir(photos / here)
+    run(**there, out=tmp_path / "dot")
+    run(**there | {"data": str(photos), "seed": 2}, out=tmp_path / "path")
+    (one,) = group(read([tmp_path / "dot", tmp_path / "path"]))
+    assert len(one.runs) == 2 and one.scene.startswith("photos, ")
+    kept = tmp_path / "dot" / "config.yaml"
+    text, recorded = kept.read_text(), f"\ndata: {photos}\n"
+    assert recorded in text
+    kept.write_text(text.replace(recorded, f"\ndata: {place}\n"))  # as an older version did
+    assert run(**there, out=tmp_path / "dot", resume=True)["complete"]
 
 
 def test_other_threads_than_it_began_with_are_told(

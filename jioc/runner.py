@@ -183,6 +183,7 @@ class Run:
             world=world,
         )
         self.noted: set[str] = set()
+        self.commits: list[str | None] = []  # of all that have trained for it, the first one first
         self.rows: list[dict[str, Any]] = []
         self.earlier = 0  # tasks that were learnt before this run
         self.spent = 0.0  # seconds of the task at hand before the last resume
@@ -233,6 +234,7 @@ class Run:
         return self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
 
     def learn_next(self) -> None:
+        self.commits = [*dict.fromkeys([*self.commits, self.commit])]
         task, data = self.arrival(self.done)
         before = self.scores_of_new(task)
         held = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
@@ -317,6 +319,7 @@ class Run:
             "format": Store.FORMAT,
             "jioc": __version__,
             "commit": self.commit,
+            "commits": self.commits,
             "command": self.command,
             "config": settings.plain(self.config),
             "environment": self.environment,
@@ -357,6 +360,7 @@ class Run:
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
+            "commits": self.commits,
             "images": self.dataset.record.get("fingerprint"),
             "method_sha256": self.told["sha256"],
             "log": self.store.log_size if self.store else 0,
@@ -387,6 +391,8 @@ class Run:
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
         self.rows = state["rows"]
+        before = state.get("commits", [None] * bool(learnt))  # earlier versions did not say
+        self.commits = [*dict.fromkeys([*before, *self.commits])]
         self.engine.trained, self.engine.seconds = state["trained"], state["fit_seconds"]
         self.spent, self.started = state["seconds"], time.perf_counter()
 

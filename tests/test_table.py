@@ -388,6 +388,8 @@ def without(name: str) -> dict[str, Any]:
         ("last", None, "'last'"),
         ("counts", 500, "'counts'"),
         ("environment.device", 3, "'environment'"),
+        ("commits", "abc", "'commits'"),
+        ("commits", [3], "'commits'"),
         ("data", [3], "'data'"),
         ("data", {"fingerprint": 3}, "'data'"),
     ],

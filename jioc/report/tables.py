@@ -185,11 +185,12 @@ def _warnings(groups: list[Group]) -> list[str]:
 
 def provenance(groups: list[Group]) -> list[str]:
     """Where the averaged runs come from; each result.json says more."""
-    runs = [run.result for g in groups for run in g.complete]
-    machines = [_machine(result.get("environment") or {}) for result in runs]
-    commits = [str(result.get("commit") or "") for result in runs]
+    runs = [run for g in groups for run in g.complete]
+    machines = [_machine(run.result.get("environment") or {}) for run in runs]
+    commits = [run.commit for run in runs]
+    several = len(set(commits)) > 1 or any(" then " in commit for commit in commits)
     told = [f"on {' or '.join(_numbered(machines))}"] * any(machines)
-    told += [f"at commit{'s' * (len(set(commits)) > 1)} {', '.join(_numbered(commits))}"] * any(commits)
+    told += [f"at commit{'s' * several} {', '.join(_numbered(commits))}"] * any(commits)
     return [printable(f"{counted(len(runs), 'run')} {', '.join(told)}")] if told else []
 
 

@@ -10,6 +10,7 @@ from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
+from .words import counted
 
 
 def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
@@ -64,6 +65,32 @@ def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
         raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
 
 
+def refuse_idle_schedules(given: Config, used: Config) -> None:
+    """Parts of a schedule that leave the rate as it is, where what makes them so was not given beside them. A written
+    config.yaml gives everything."""
+    for stage in ("later", "first", "second"):
+        part = getattr(given, stage)
+        idle_schedule(stage, {name: getattr(part, name) for name in part.model_fields_set}, getattr(used, stage))
+
+
+def idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[str]:
+    """Notes on milestones along a cosine or after the last epoch, and on steps at no milestone; refused where nobody
+    chose that."""
+    prefix = "--" if stage == "later" else f"--{stage}-"
+    epochs, decay, milestones = (prefix + name for name in ("epochs", "decay", "milestones"))
+    if given.get("decay") == "steps" and "milestones" not in given and used.milestones is None:
+        raise Refused(f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}")
+    if given.get("milestones") and used.decay == "cosine":
+        if "decay" not in given:
+            raise Refused(f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps")
+        return [f"{milestones}: without effect under {decay} cosine"]
+    late = [m for m in used.milestones or () if m >= (used.epochs or 0)] if given.get("milestones") else []
+    told, length = f"{milestones} {','.join(map(str, late))}: without effect", counted(used.epochs or 0, "epoch")
+    if late and "epochs" not in given:
+        raise Refused(f"{told}, because there are {length}; {epochs} gives more")
+    return [f"{told} in {length}"] if late else []
+
+
 STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say once another is given
     "method": ("options", "later", "first", "second", "coordination.host_kd"),
     "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
@@ -106,8 +133,8 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
             for other in _of_size(both, before) if name == "image_size" else derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both
-                if isinstance(holder, dict):
-                    holder.pop(key, None)
+                if isinstance(holder, dict) and holder.get(key) is not None:
+                    del holder[key]
     for key, value in above.items():
         both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
     return both

@@ -36,7 +36,7 @@ from .methods import specs
 from .methods.base import Method, looked_at
 from .nets.incremental import Net
 from .processes import ALONE, World, together
-from .resolve import resolve
+from .resolve import refuse_idle_schedules, resolve
 from .stopping import until
 from .store import Store, refuse_taken
 from .types import Task
@@ -69,7 +69,8 @@ def run(
         )
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
-    config = resolve(config)
+    given, config = config, resolve(config)
+    refuse_idle_schedules(given, config)
     with together(config.bn) as world:
         world.must_agree("settings", settings.digest(config))
         return carry_out(

@@ -12,6 +12,8 @@ from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
 from .words import counted
 
+STAGES = ("later", "first", "second")
+
 
 def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
     """`entry`: of data that is in memory already; otherwise `config.data` names it. `spec`: likewise of the method."""
@@ -35,6 +37,8 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         _check_memory(config, entry.classes, spec)
     if spec.second is None and config.second != Schedule():
         raise Refused(f"second: {spec.name} has no second stage")
+    for stage in STAGES:
+        _check_milestones(stage, getattr(config, stage).milestones or ())
     whole = {"coordinate": coordination.coordinate, "host_kd": coordination.host_kd or spec.host_kd}
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
@@ -68,7 +72,7 @@ def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
 def refuse_idle_schedules(given: Config, used: Config) -> None:
     """Parts of a schedule that leave the rate as it is, where what makes them so was not given beside them. A written
     config.yaml gives everything."""
-    for stage in ("later", "first", "second"):
+    for stage in STAGES:
         part = getattr(given, stage)
         idle_schedule(stage, {name: getattr(part, name) for name in part.model_fields_set}, getattr(used, stage))
 
@@ -76,8 +80,7 @@ def refuse_idle_schedules(given: Config, used: Config) -> None:
 def idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[str]:
     """Notes on milestones along a cosine or after the last epoch, and on steps at no milestone; refused where nobody
     chose that."""
-    prefix = "--" if stage == "later" else f"--{stage}-"
-    epochs, decay, milestones = (prefix + name for name in ("epochs", "decay", "milestones"))
+    epochs, decay, milestones = (_flag(stage, name) for name in ("epochs", "decay", "milestones"))
     if given.get("decay") == "steps" and "milestones" not in given and used.milestones is None:
         raise Refused(f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}")
     if given.get("milestones") and used.decay == "cosine":
@@ -186,6 +189,18 @@ def _check_memory(config: Config, classes: int, spec: Spec) -> None:
             f"--memory {config.memory} leaves no exemplar for each of {classes} classes; "
             f"give at least {classes}, or 0 for none"
         )
+
+
+def _check_milestones(stage: str, given: tuple[int, ...]) -> None:
+    rising = sorted(set(given))
+    if list(given) != rising:
+        told, better = (",".join(map(str, epochs)) for epochs in (given, rising))
+        flag = _flag(stage, "milestones")
+        raise Refused(f"{flag} {told}: each should be later than the one before, as in {flag} {better}")
+
+
+def _flag(stage: str, name: str) -> str:
+    return f"--{name}" if stage == "later" else f"--{stage}-{name}"
 
 
 def _ratio(given: float | None, usual: float | None) -> float:

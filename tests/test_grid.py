@@ -353,6 +353,8 @@ def test_a_scaled_schedule_is_shorter_throughout() -> None:
     given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.1)
     first = resolve(settings.make(**given)).first
     assert (first.epochs, first.milestones) == (10, (4, 8))
+    given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.01)
+    assert resolve(settings.make(**given)).first.milestones == (1,)
 
 
 @pytest.mark.parametrize("wrong", [{"later": 3}, {"first": {"milestones": 5}}, {"later": {"epochs": "many"}}])

@@ -126,6 +126,8 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False,
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
     over = f"mean ± standard deviation over n {_seeds(groups)}"
     notes = [f"accuracy in percent; {over}; average: over the tasks, the first included"]
+    hidden = {n.upper(): of.upper() for n, of in shown.items() if n != of}
+    notes += [f"{name} has no columns: in every run that has it, it is {of}" for name, of in hidden.items()]
     if forgetting:
         notes.append("forgetting: best accuracy on a past task minus the final one, mean over the past tasks")
     if some and bracketed:

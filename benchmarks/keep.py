@@ -87,7 +87,7 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
         sheet.writerow(
             [name, *(labels.show(at(run.config, n)) for n in differ)]
             + ["" if v is None else f"{v:.2f}" for v in values]
-            + ["" if None in seconds else f"{sum(seconds):.0f}", run.result.get("commit"), device]
+            + ["" if None in seconds else f"{sum(seconds):.0f}", run.commit, device]
             + ["finished" if run.complete else told, run.result.get("command")]
         )
     for name, told in sorted(failures.items()):

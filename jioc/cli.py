@@ -17,7 +17,7 @@ from .errors import Failed, Interrupted, Refused, first_process, processes, sent
 from .flags import Parser, add_config, idle, said
 from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
-from .resolve import merged, resolve
+from .resolve import merged, refuse_idle_schedules, resolve
 from .stopping import duration, signals
 
 
@@ -36,7 +36,9 @@ def run(words: list[str]) -> int:
         raise Refused(f"{str(experiment)!r} is an experiment of {from_file['method']}, not of {named}")
     own["method"] = named
     values = said(found, spec)
-    config = resolve(settings.make(**merged(from_file, values)))
+    given = settings.make(**merged(from_file, values))
+    config = resolve(given)
+    refuse_idle_schedules(given, config)
     notes += idle(values, config)
     for note in notes if first_process() else ():
         print(f"note: {note}", file=sys.stderr)

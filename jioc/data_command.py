@@ -70,6 +70,7 @@ def check(config: Config, counts: bool) -> None:
     split = d.record.get("split")
     if split:
         how = f"made: {split['share']:.0%} of each class, seed {split['seed']}" if split["made"] else "as given"
+        how += f" ({split['test']})" if "test" in split else ""
         left_out = counted(len(d.record["skipped"]), "image" if d.record["layout"] == "arrays" else "file")
         print(f"layout: {d.record['layout']}; test set {how}; {left_out} left out")
     print(f"network by default: {config.backbone}, {config.stem} stem; {counted(len(made.sizes), 'task')}")

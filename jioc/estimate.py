@@ -48,7 +48,9 @@ def show(config: Config) -> None:
         first += size
     table(["task", "classes", "new images", "exemplars", "epochs"], rows)
     images, seconds = measured(run)
-    judged = "the held-out images" if run.scenario.held_out else "the test set"
+    given = dataset.record.get("split", {}).get("test")
+    judged = f"{given}, which serves as the test set" if given else "the test set"
+    judged = "the held-out images" if run.scenario.held_out else judged
     told = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
     compiling = "compiling, " * run.how.compile
     print(f"{told}: {_duration(seconds)}, without {compiling}choosing exemplars and judging")

@@ -30,7 +30,7 @@ from .errors import Failed, Refused, unknown
 from .flags import names, nested
 from .learner import AT_ONCE, Learner
 from .methods import specs
-from .resolve import resolve
+from .resolve import refuse_idle_schedules, resolve
 
 USUAL = Config(method="icarl")
 ELSEWHERE = frozenset(Config.model_fields) & {
@@ -158,7 +158,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y holds labels that are not among classes: {shown(np.setdiff1d(y, classes))}")
         with in_a_sentence():
             learnt = self._nothing(x) if first else self._learnt
-            learnt = learnt.more(x, y, self._config(learnt), self.flip)
+            config = self._config(learnt)
+            learnt.refuse_early(config, 1)
+            learnt = learnt.more(x, y, config, self.flip)
         return self._keep(learnt)
 
     def _nothing(self, x: np.ndarray) -> "Learnt":
@@ -280,7 +282,7 @@ class Learnt:
 
     def refuse_early(self, config: Config, classes: int) -> None:
         """What the last of several tasks would refuse is refused before the first."""
-        resolve(config, in_memory("X", classes, self.form.side))
+        refuse_idle_schedules(config, resolve(config, in_memory("X", classes, self.form.side)))
 
     def _as_before(self, config: Config) -> Config:
         """The method and the network of the first call stay."""

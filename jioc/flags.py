@@ -15,8 +15,7 @@ from pydantic.fields import FieldInfo
 from .config import Config, Coordination, Options, Schedule, without_effect
 from .errors import Refused, unknown
 from .methods.specs import Spec
-from .resolve import refuse_idle, resolve
-from .words import counted
+from .resolve import idle_schedule, refuse_idle, resolve
 
 GROUPS = {  # first field of each group of `jioc run --help`
     "data": "what is learnt",
@@ -128,24 +127,8 @@ def idle(values: dict[str, Any], config: Config) -> list[str]:
 
     `values`: what was said; `config`: what came of it.
     """
-    stages = [note for stage in PREFIX for note in _idle_schedule(stage, values.get(stage, {}), getattr(config, stage))]
+    stages = [note for stage in PREFIX for note in idle_schedule(stage, values.get(stage, {}), getattr(config, stage))]
     return stages + _idle_coordination(values, config)
-
-
-def _idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[str]:
-    """Of milestones along a cosine or after the last epoch, and of steps at no milestone."""
-    epochs, decay, milestones = (f"--{PREFIX[stage]}{n}".replace("_", "-") for n in ("epochs", "decay", "milestones"))
-    if given.get("decay") == "steps" and "milestones" not in given and used.milestones is None:
-        raise Refused(f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}")
-    if given.get("milestones") and used.decay == "cosine":
-        if "decay" not in given:
-            raise Refused(f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps")
-        return [f"{milestones}: without effect under {decay} cosine"]
-    late = tuple(m for m in used.milestones or () if m >= (used.epochs or 0)) if given.get("milestones") else ()
-    told, length = f"{milestones} {_show(late)}: without effect", counted(used.epochs or 0, "epoch")
-    if late and "epochs" not in given:
-        raise Refused(f"{told}, because there are {length}; {epochs} gives more")
-    return [f"{told} in {length}"] if late else []
 
 
 def _idle_coordination(values: dict[str, Any], config: Config) -> list[str]:

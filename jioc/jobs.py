@@ -78,7 +78,7 @@ def scaled(values: Values, spec: Spec, scale: float) -> Values:
         if epochs is not None:
             part["epochs"] = max(1, round(epochs * scale))
             if part.get("milestones"):
-                part["milestones"] = [max(1, round(m * scale)) for m in part["milestones"]]
+                part["milestones"] = [*dict.fromkeys(max(1, round(m * scale)) for m in part["milestones"])]
             found[section] = part
     return found
 

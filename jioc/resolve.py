@@ -10,12 +10,17 @@ from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
+from .words import counted
+
+STAGES = ("later", "first", "second")
 
 
 def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
     """`entry`: of data that is in memory already; otherwise `config.data` names it. `spec`: likewise of the method."""
     spec = spec or find(config.method)
-    entry = entry or datasets.find(config.data, config.image_size)
+    if entry is None:
+        config = config.model_copy(update={"data": datasets.with_name(config.data)})
+        entry = datasets.find(config.data, config.image_size)
     size = config.image_size or entry.size
     if entry.module != "pictures" and (size, config.canvas or size) != (entry.size, entry.size):
         raise Refused(
@@ -32,6 +37,8 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         _check_memory(config, entry.classes, spec)
     if spec.second is None and config.second != Schedule():
         raise Refused(f"second: {spec.name} has no second stage")
+    for stage in STAGES:
+        _check_milestones(stage, getattr(config, stage).milestones or ())
     whole = {"coordinate": coordination.coordinate, "host_kd": coordination.host_kd or spec.host_kd}
     later = _schedule(config.later, spec.later)
     ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
@@ -60,6 +67,31 @@ def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
     if names and "coordinate" not in said and coordination.coordinate == "none":
         told = ", ".join("--" + name.replace("_", "-") for name in names)
         raise Refused(f"{told}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
+
+
+def refuse_idle_schedules(given: Config, used: Config) -> None:
+    """Parts of a schedule that leave the rate as it is, where what makes them so was not given beside them. A written
+    config.yaml gives everything."""
+    for stage in STAGES:
+        part = getattr(given, stage)
+        idle_schedule(stage, {name: getattr(part, name) for name in part.model_fields_set}, getattr(used, stage))
+
+
+def idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[str]:
+    """Notes on milestones along a cosine or after the last epoch, and on steps at no milestone; refused where nobody
+    chose that."""
+    epochs, decay, milestones = (_flag(stage, name) for name in ("epochs", "decay", "milestones"))
+    if given.get("decay") == "steps" and "milestones" not in given and used.milestones is None:
+        raise Refused(f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}")
+    if given.get("milestones") and used.decay == "cosine":
+        if "decay" not in given:
+            raise Refused(f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps")
+        return [f"{milestones}: without effect under {decay} cosine"]
+    late = [m for m in used.milestones or () if m >= (used.epochs or 0)] if given.get("milestones") else []
+    told, length = f"{milestones} {','.join(map(str, late))}: without effect", counted(used.epochs or 0, "epoch")
+    if late and "epochs" not in given:
+        raise Refused(f"{told}, because there are {length}; {epochs} gives more")
+    return [f"{told} in {length}"] if late else []
 
 
 STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say once another is given
@@ -104,8 +136,8 @@ def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
             for other in _of_size(both, before) if name == "image_size" else derived:
                 section, _, key = other.rpartition(".")
                 holder = both.get(section) if section else both
-                if isinstance(holder, dict):
-                    holder.pop(key, None)
+                if isinstance(holder, dict) and holder.get(key) is not None:
+                    del holder[key]
     for key, value in above.items():
         both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
     return both
@@ -145,6 +177,11 @@ def _check_memory(config: Config, classes: int, spec: Spec) -> None:
         return
     if config.memory == 0 and spec.needs_memory:
         raise Refused(f"--memory 0 keeps no exemplars, and {spec.name} cannot do without; replay and icarl can")
+    if config.memory == 0 and spec.headline == "nme":
+        raise Refused(
+            f"--memory 0 keeps no exemplars, and {spec.name} is judged by their means (nme); "
+            "the entry of a method that has means without them says memory='none'"
+        )
     if config.memory == 0 and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused("--memory 0 keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if 0 < config.memory < classes:
@@ -152,6 +189,18 @@ def _check_memory(config: Config, classes: int, spec: Spec) -> None:
             f"--memory {config.memory} leaves no exemplar for each of {classes} classes; "
             f"give at least {classes}, or 0 for none"
         )
+
+
+def _check_milestones(stage: str, given: tuple[int, ...]) -> None:
+    rising = sorted(set(given))
+    if list(given) != rising:
+        told, better = (",".join(map(str, epochs)) for epochs in (given, rising))
+        flag = _flag(stage, "milestones")
+        raise Refused(f"{flag} {told}: each should be later than the one before, as in {flag} {better}")
+
+
+def _flag(stage: str, name: str) -> str:
+    return f"--{name}" if stage == "later" else f"--{stage}-{name}"
 
 
 def _ratio(given: float | None, usual: float | None) -> float:

@@ -36,7 +36,7 @@ from .methods import specs
 from .methods.base import Method, looked_at
 from .nets.incremental import Net
 from .processes import ALONE, World, together
-from .resolve import resolve
+from .resolve import refuse_idle_schedules, resolve
 from .stopping import until
 from .store import Store, refuse_taken
 from .types import Task
@@ -69,7 +69,8 @@ def run(
         )
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
-    config = resolve(config)
+    given, config = config, resolve(config)
+    refuse_idle_schedules(given, config)
     with together(config.bn) as world:
         world.must_agree("settings", settings.digest(config))
         return carry_out(
@@ -183,6 +184,7 @@ class Run:
             world=world,
         )
         self.noted: set[str] = set()
+        self.commits: list[str | None] = []  # of all that have trained for it, the first one first
         self.rows: list[dict[str, Any]] = []
         self.earlier = 0  # tasks that were learnt before this run
         self.spent = 0.0  # seconds of the task at hand before the last resume
@@ -233,6 +235,7 @@ class Run:
         return self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
 
     def learn_next(self) -> None:
+        self.commits = [*dict.fromkeys([*self.commits, self.commit])]
         task, data = self.arrival(self.done)
         before = self.scores_of_new(task)
         held = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
@@ -317,6 +320,7 @@ class Run:
             "format": Store.FORMAT,
             "jioc": __version__,
             "commit": self.commit,
+            "commits": self.commits,
             "command": self.command,
             "config": settings.plain(self.config),
             "environment": self.environment,
@@ -357,6 +361,7 @@ class Run:
             "method": self.method.state(),
             "generators": {name: g.get_state() for name, g in self.generators.items()},
             "rows": self.rows,
+            "commits": self.commits,
             "images": self.dataset.record.get("fingerprint"),
             "method_sha256": self.told["sha256"],
             "log": self.store.log_size if self.store else 0,
@@ -387,6 +392,8 @@ class Run:
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
         self.rows = state["rows"]
+        before = state.get("commits", [None] * bool(learnt))  # earlier versions did not say
+        self.commits = [*dict.fromkeys([*before, *self.commits])]
         self.engine.trained, self.engine.seconds = state["trained"], state["fit_seconds"]
         self.spent, self.started = state["seconds"], time.perf_counter()
 

@@ -70,6 +70,8 @@ def files(folder: Path) -> dict[str, bytes]:
         (["run", "podnet", "--second-milestones", "3"], "--second-milestones: without effect, because"),
         (["run", "podnet", "--decay", "steps"], "--decay steps: the rate would never fall, because"),
         (["run", "icarl", "--milestones", "80,170"], "--milestones 170: without effect, because there are 170 epochs;"),
+        (["run", "icarl", "--milestones", "3,2,2"], "--milestones 3,2,2: each should be later than the one before, as"),
+        (["run", "icarl", "--first-milestones", "2,2"], "the one before, as in --first-milestones 2\n"),
         (["list", "methodes"], "did you mean 'methods'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),

@@ -319,3 +319,11 @@ def test_options_of_jioc_without_effect_are_refused(given: dict[str, Any]) -> No
     for learn in (IncrementalClassifier(**QUICK, **given).fit, IncrementalClassifier(**QUICK, **given).partial_fit):
         with pytest.raises(ValueError, match=f"^{name}: without effect, because nothing is coordinated; add coordin"):
             learn(*blobs())
+
+
+@pytest.mark.parametrize("door", ["fit", "partial_fit"])
+def test_schedules_without_effect_are_refused(door: str) -> None:
+    model = IncrementalClassifier(**QUICK | {"method": "podnet"}, settings={"milestones": [3]})
+    told = "^milestones: without effect, because the rate falls along a cosine; add decay steps$"
+    with pytest.raises(ValueError, match=told):
+        getattr(model, door)(*blobs())

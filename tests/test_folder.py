@@ -102,11 +102,31 @@ def test_rows_of_validation_serve_as_test_only_where_there_is_no_other(tmp_path:
     (tmp_path / "list.csv").write_text("".join(rows))
     d, told = read(tmp_path / "list.csv")
     assert [shown(x) for x in d.test_x] == [colour(2), colour(3)] and not told
+    assert d.record["split"] == {"made": False, "test": "val"}
     rows += ["pool/4.png,a,test\n", "pool/5.png,b,test\n", f"pool/6.png,only-there,{word}\n"]
     (tmp_path / "list.csv").write_text("".join(rows))
     d, told = read(tmp_path / "list.csv")
     assert [shown(x) for x in d.test_x] == [colour(4), colour(5)] and d.classes == ["a", "b"]
     assert told == ["validation rows beside test rows are not used: 3"]
+    assert d.record["split"] == {"made": False}
+
+
+@pytest.mark.parametrize(
+    ("word", "judge", "given"), [("val", "val, which serves as the test set", " (val)"), ("test", "the test set", "")]
+)
+def test_validation_that_serves_as_the_test_set_is_named(
+    tmp_path: Path, word: str, judge: str, given: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = class_folders(tmp_path / "tree" / "train", {"a": 2, "b": 2}).parent
+    class_folders(tree / word, {"a": 1, "b": 1}, first=4)
+    rows = [(path, *path.parts[-3:-1]) for path in tree.rglob("*.png")]
+    (tmp_path / "list.csv").write_text("".join(f"{path},{label},{split}\n" for path, split, label in rows))
+    for place in (str(tree), str(tmp_path / "list.csv")):
+        words = ["--image-size", "8", "--memory", "0", "--epochs", "1", "--device", "cpu", "--dry-run"]
+        assert cli.main(["run", "replay", "--data", place, *words]) == 0
+        assert f"\njudged by {judge}\n" in capsys.readouterr().out
+        assert cli.main(["data", "check", place, "--image-size", "8"]) == 0
+        assert f"test set as given{given};" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +26,7 @@ from jioc import config as settings
 from jioc import grid, launch, recipes
 from jioc.callback import Callback
 from jioc.cli import main
-from jioc.errors import Interrupted, Refused
+from jioc.errors import Failed, Interrupted, Refused
 from jioc.jobs import Job, plan, scaled, select
 from jioc.launch import on_ray, on_slurm
 from jioc.launch.on_ray import Keeper, packed, unpacked
@@ -353,6 +353,8 @@ def test_a_scaled_schedule_is_shorter_throughout() -> None:
     given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.1)
     first = resolve(settings.make(**given)).first
     assert (first.epochs, first.milestones) == (10, (4, 8))
+    given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.01)
+    assert resolve(settings.make(**given)).first.milestones == (1,)
 
 
 @pytest.mark.parametrize("wrong", [{"later": 3}, {"first": {"milestones": 5}}, {"later": {"epochs": "many"}}])
@@ -468,11 +470,12 @@ def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) ->
     (tmp_path / "kept").mkdir()
     keeper = Keeper([job(tmp_path / "kept" / "a")])
     first = keeper.begin("a", "here", 1)
-    assert first == (1, {}) and keeper.take("a", 1, old, None) and keeper.go_on("a", 1)
+    assert first == (1, {}) and keeper.take("a", 1, old, None) is None and keeper.go_on("a", 1)
     second = keeper.begin("a", "there", 2)
     assert second is not None and second[0] == 2 and second[1].keys() == old.keys()
-    assert not keeper.go_on("a", 1) and not keeper.take("a", 1, done, "finished")
-    assert keeper.take("a", 2, done, "finished") and not keeper.take("a", 2, old, None)
+    overtaken = "another try has overtaken this one"
+    assert not keeper.go_on("a", 1) and keeper.take("a", 1, done, "finished") == overtaken
+    assert keeper.take("a", 2, done, "finished") is None and keeper.take("a", 2, old, None) == overtaken
     assert keeper.begin("a", "here", 3) is None  # finished
     assert [line["event"] for line in events(tmp_path / "kept")] == ["begins", "begins", "finished"]
 
@@ -480,10 +483,54 @@ def test_the_keeper_turns_away_what_another_try_has_overtaken(tmp_path: Path) ->
 def test_one_folder_one_keeper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     first, second = (Keeper([job(tmp_path / "a")]) for _ in range(2))
-    assert first.ready() and not second.ready()
+    assert first.hold() is None and second.hold() == f"another grid is at work in {str(tmp_path)!r}"
     first.lock.close()  # its process died
-    assert second.ready()
+    assert second.hold() is None
     second.lock.close()
+
+
+def no_room(*_: Any, **__: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_under_a_keeper_or_a_queue_is_told_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again = "No space left on device; with that mended, the same command goes on"
+    keeper = Keeper([job(tmp_path / "out" / "a")])
+    monkeypatch.setattr(Path, "mkdir", no_room)
+    assert keeper.hold() == f"the runs' folder {str(tmp_path / 'out')!r} cannot be used: No space left on device"
+    keeper.begin("a", "here", 1)
+    files = {"config.yaml": b"method: icarl"}
+    assert keeper.take("a", 1, files, None) == f"the run cannot be kept in {str(tmp_path / 'out' / 'a')!r}: {again}"
+
+    executor = SimpleNamespace(update_parameters=lambda **_: None, batch=no_room)
+    monkeypatch.setattr(on_slurm, "_submitit", lambda: SimpleNamespace(AutoExecutor=lambda *_, **__: executor))
+    for full in ("batch", "slurm.json"):
+        if full == "slurm.json":
+            executor.batch, executor.submit = nullcontext, lambda work: SimpleNamespace(job_id="1")
+            monkeypatch.setattr(on_slurm, "write", no_room)
+        with pytest.raises(Failed, match=f"^jobs cannot be kept in {str(tmp_path)!r}: {again}$"):
+            on_slurm.Queue(tmp_path, launch.make(on="slurm")).submit([job(tmp_path / "a")])
+
+
+def test_a_run_whose_folder_cannot_be_kept_says_so_and_is_not_tried_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", ray := SimpleNamespace(get=lambda found: found))
+    monkeypatch.setattr(ray, "exceptions", SimpleNamespace(RayError=RuntimeError), raising=False)
+    keeper = Keeper([job(tmp_path / "out" / "a")])
+    there = SimpleNamespace(
+        **{name: SimpleNamespace(remote=getattr(keeper, name)) for name in ("begin", "go_on", "take")}
+    )
+    config = keeper.jobs["a"].config
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").write_text("in the way")
+    told = on_ray.work("a", config, there, 60.0, os.getcwd(), {})
+    assert told is not None and told.startswith(f"the run cannot be kept in {str(tmp_path / 'out' / 'a')!r}: ")
+    monkeypatch.setattr(on_ray, "unpacked", no_room)
+    told = on_ray.work("a", config, there, 60.0, os.getcwd(), {})
+    assert told is not None and told.endswith("cannot be used: No space left on device")
 
 
 def test_a_slurm_job_asks_for_what_was_said() -> None:

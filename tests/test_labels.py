@@ -447,6 +447,9 @@ def test_a_table_says_where_its_figures_come_from() -> None:
     assert last(old) == "1 run on a device, torch 2.13.0, at commit abc"
     assert last(old, new) == "2 runs on a device, torch 2.13.0, at commits abc (1), def (1)"
     assert last(old, bare) == "2 runs on a device, torch 2.13.0 (1) or unknown (1), at commits abc (1), unknown (1)"
+    assert last(new | {"commits": ["abc", "def"]}) == "1 run on a device, torch 2.13.0, at commits abc then def"
+    resumed = new | {"commits": [None, "def"]}
+    assert last(old, resumed) == "2 runs on a device, torch 2.13.0, at commits abc (1), unknown then def (1)"
     assert last(made() | {"environment": {"torch": "2.13.0"}}) == "1 run on an unknown device, torch 2.13.0"
     assert last(made() | {"environment": {"device": "a device"}}) == "1 run on a device"
     assert "run" not in last(bare) and "abc" not in last(unfinished)

@@ -181,6 +181,26 @@ def test_read_outs_of_its_own_judge_a_method_and_its_exemplars_are_not_denied(tm
     assert not any("no exemplar is kept" in text for text in notes)
 
 
+@pytest.mark.parametrize("memory", ["exemplars", "none"])
+def test_a_method_judged_by_the_means_of_exemplars_is_refused_without_any(
+    memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A method whose means are of something else keeps no exemplars by its entry, and is judged by them."""
+    own = '{"cnn": z}' if memory == "exemplars" else '{"cnn": z, "nme": -z}'
+    source = READS.replace("MORE", f'headline="nme", memory="{memory}"').replace("RETURNED", own)
+    (tmp_path / "reads.py").write_text(source)
+    words = ["run", str(tmp_path / "reads.py"), *QUICK, "--task-sizes", "8,2", "--epochs", "1", "--memory", "0"]
+    ended = [main([*words, "--dry-run"]), main([*words, "--out", str(tmp_path / "run")])]
+    told = capsys.readouterr().err
+    if memory == "none":
+        assert ended == [0, 0]
+        return
+    assert ended == [2, 2] and not (tmp_path / "run").exists()
+    assert told.count("\n") == 2 and "--memory 0 keeps no exemplars, and reads is judged by their means (nme);" in told
+    with pytest.raises(Refused, match="judged by their means"):
+        run(method=str(tmp_path / "reads.py"), memory=0)
+
+
 def test_a_term_without_gradient_may_stand_beside_one_that_has_one(tmp_path: Path) -> None:
     returned = '{"cls": F.cross_entropy(out.logits, batch.y, reduction="none"), "told": out.logits[:, 0].detach()}'
     (tmp_path / "own.py").write_text(WRONG.replace("RETURNED", returned))

@@ -20,7 +20,7 @@ from jioc.flags import idle, said
 from jioc.jobs import plan, select
 from jioc.methods.specs import SPECS, find
 from jioc.report import paper
-from jioc.resolve import resolve
+from jioc.resolve import merged, refuse_idle_schedules, resolve
 from jioc.runner import run
 
 PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
@@ -214,6 +214,46 @@ def test_a_grid_may_change_parts_of_a_schedule(tmp_path: Path) -> None:
     path.write_text("runs: {a: {method: podnet}, b: {method: icarl}}\n")  # the flag is idle in the first of them alone
     a, b = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {"later": {"milestones": [3]}}, tmp_path)
     assert (a.config.later.milestones, b.config.later.milestones) == (None, (3,))
+
+
+@pytest.mark.parametrize(
+    ("method", "idle", "told"),
+    [
+        ("podnet", {"later": {"milestones": [3]}}, "--milestones: without effect, because the rate falls along a"),
+        ("podnet", {"second": {"decay": "steps"}}, "--second-decay steps: the rate would never fall, because"),
+        ("icarl", {"first": {"milestones": [60, 200]}}, "--first-milestones 200: without effect, because there are"),
+    ],
+)
+def test_schedules_without_effect_are_refused_from_python_and_in_a_config(
+    method: str, idle: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    values = {"method": method, **idle}
+    config = tmp_path / "c.yaml"
+    config.write_text(json.dumps(values))
+    words = ["--config", str(config), "--dry-run"]
+    for attempt in (lambda: cli.run(words), lambda: run(**values), lambda: run(Config(**values))):
+        with pytest.raises(Refused, match=f"^{told}"):
+            attempt()
+
+
+@pytest.mark.parametrize(
+    ("method", "chosen"),
+    [
+        ("podnet", {"later": {"decay": "cosine", "milestones": [3]}}),
+        ("podnet", {"later": {"decay": "steps", "milestones": []}}),
+        ("icarl", {"later": {"epochs": 2, "milestones": [1, 80]}}),
+    ],
+)
+def test_schedules_without_effect_that_were_chosen_can_be_repeated_from_what_was_written(
+    method: str, chosen: dict[str, Any]
+) -> None:
+    given = settings.make(method=method, **chosen)
+    used = resolve(given)
+    for config in (given, used, settings.make(**settings.plain(used))):
+        refuse_idle_schedules(config, resolve(config))
+        assert resolve(config) == used
+    longer = settings.make(**merged(settings.plain(used), {"later": {"epochs": 30}}))
+    refuse_idle_schedules(longer, resolve(longer))
 
 
 def test_options_of_jioc_without_effect_are_refused_from_python_and_in_a_config(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,17 @@ from digit_files import write
 from safetensors import SafetensorError
 from test_runs import figures
 
+from jioc import config as settings
 from jioc.checkpoint import pack, unpack, verified
+from jioc.data import dataset
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.memory import class_means
 from jioc.methods.foster import FOSTER
 from jioc.model import load
-from jioc.runner import run
+from jioc.report.runs import group, read
+from jioc.resolve import resolve
+from jioc.runner import Run, run
 from jioc.store import Store
 from jioc.types import Task
 
@@ -103,11 +108,36 @@ def test_interrupted_within_an_epoch_ends_as_if_left_alone(steps: int, alone: Pa
     assert outcome(stopped) == outcome(alone)
 
 
+def after(steps: int) -> Callable[[], bool]:
+    """Whether to stop: yes once that many steps are done."""
+    asked = itertools.count()
+    return lambda: next(asked) == steps
+
+
+def test_a_result_names_every_commit_that_trained_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that finds all done is none of them."""
+    out = tmp_path / "run"
+    for commit, steps in (("abc", 1), ("abc", 40), ("def", 20), ("abc", 3)):
+        monkeypatch.setenv("JIOC_COMMIT", commit)
+        with pytest.raises(Interrupted):
+            run(**LONGER, out=out, resume=True, stop=after(steps))
+    for commit in ("ghi", "jkl"):
+        monkeypatch.setenv("JIOC_COMMIT", commit)
+        assert run(**LONGER, out=out, resume=True)["commits"] == ["abc", "def", "ghi"]
+    result = json.loads((out / "result.json").read_bytes())
+    assert (result["commit"], result["commits"]) == ("ghi", ["abc", "def", "ghi"])
+    older = unpack(max((out / "checkpoint").iterdir()) / "begin")
+    del older["commits"]
+    config = resolve(settings.make(**LONGER))
+    goes_on = Run(config, dataset.load(config))
+    goes_on.restore(older)
+    assert goes_on.commits == [None]
+
+
 def interrupted(folder: Path, steps: int = 40) -> list[Path]:
     """A run that was stopped half-way; its checkpoints, newest first."""
-    asked = itertools.count()
     with pytest.raises(Interrupted):
-        run(**LONGER, out=folder, stop=lambda: next(asked) == steps)
+        run(**LONGER, out=folder, stop=after(steps))
     return sorted((folder / "checkpoint").iterdir(), reverse=True)
 
 
@@ -170,6 +200,24 @@ def test_a_run_goes_on_where_its_folder_of_images_went(
     with pytest.raises(Refused, match="not those this run began with"):
         run(**there | {"data": str(tmp_path / "others" / "photos")}, out=tmp_path / "run", resume=True)
     assert run(**there | {"data": "photos"}, out=tmp_path / "run", resume=True)["complete"]
+
+
+@pytest.mark.parametrize(("here", "place"), [(".", "."), ("0", "..")])
+def test_a_folder_without_a_name_is_recorded_by_the_one_it_has(
+    here: str, place: str, tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    photos = write(tmp_path / "photos", "0123", 12)
+    there = {**small, "data": place, "method": "icarl", "task_sizes": (2, 2), "memory": 8, "backbone": "tiny"}
+    monkeypatch.chdir(photos / here)
+    run(**there, out=tmp_path / "dot")
+    run(**there | {"data": str(photos), "seed": 2}, out=tmp_path / "path")
+    (one,) = group(read([tmp_path / "dot", tmp_path / "path"]))
+    assert len(one.runs) == 2 and one.scene.startswith("photos, ")
+    kept = tmp_path / "dot" / "config.yaml"
+    text, recorded = kept.read_text(), f"\ndata: {photos}\n"
+    assert recorded in text
+    kept.write_text(text.replace(recorded, f"\ndata: {place}\n"))  # as an older version did
+    assert run(**there, out=tmp_path / "dot", resume=True)["complete"]
 
 
 def test_other_threads_than_it_began_with_are_told(
@@ -242,14 +290,9 @@ def test_a_run_killed_before_it_had_begun_begins(tmp_path: Path, small: dict[str
 def test_a_run_that_began_on_another_kind_of_device_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     newest, _ = interrupted(folder)
-    from jioc import config as settings
-    from jioc.data.dataset import load
-    from jioc.resolve import resolve
-    from jioc.runner import Run
-
     config = resolve(settings.make(**LONGER))
     with pytest.raises(Refused, match="began on a CUDA device"):
-        Run(config, load(config)).restore(unpack(newest / "begin") | {"device": "cuda"})
+        Run(config, dataset.load(config)).restore(unpack(newest / "begin") | {"device": "cuda"})
 
 
 def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -225,6 +225,8 @@ def test_a_readout_that_repeats_another_is_left_out(tmp_path: Path) -> None:
             result[kind] |= {"boosted": result[kind]["cnn"], "compressed": result[kind]["nme"] - 2}
     sheet = summarise(group(read([keep(tmp_path, *results, made())])), beside_paper=False)
     assert sheet.heads[2:-1:2] == ["CNN average", "NME average", "COMPRESSED average"]
+    assert sheet.notes[1] == "BOOSTED has no columns: in every run that has it, it is CNN"
+    assert "no columns" not in str(summarise(group(read([keep(tmp_path / "one", made())])), beside_paper=False).notes)
 
 
 def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds(
@@ -388,6 +390,8 @@ def without(name: str) -> dict[str, Any]:
         ("last", None, "'last'"),
         ("counts", 500, "'counts'"),
         ("environment.device", 3, "'environment'"),
+        ("commits", "abc", "'commits'"),
+        ("commits", [3], "'commits'"),
         ("data", [3], "'data'"),
         ("data", {"fingerprint": 3}, "'data'"),
     ],

@@ -107,6 +107,11 @@ def find(name: str, image_size: int | None = None) -> Entry:
     raise strange(name)
 
 
+def with_name(place: str) -> str:
+    """The place, written so that it ends in the name that it goes by: `.` and `..` say none."""
+    return place if Path(place).name not in ("", "..") else os.path.abspath(Path(place).expanduser())
+
+
 def strange(name: str) -> Refused:
     """The refusal of a name that nobody knows. ImageNet and its parts are read as folders like one's own."""
     if name.lower().startswith("imagenet"):

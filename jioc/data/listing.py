@@ -38,6 +38,7 @@ class Listing:
     test: list[File] | None  # None: no split was given, one is to be made
     bad: list[tuple[str, str]] = field(default_factory=list)  # a file or folder that cannot be used, and why
     notes: list[str] = field(default_factory=list)
+    validation: str | None = None  # what it is called there, where it serves as the test set
 
     def __iter__(self) -> Iterator[File]:
         yield from self.train
@@ -88,9 +89,12 @@ def sample(place: Path, most: int) -> list[str]:
 def of_place(place: Path) -> Listing:
     if not place.is_file():
         return of_folder(place)
-    rows, notes = _used(csv_rows(place))
+    given = csv_rows(place)
+    rows, notes = _used(given)
     found = of_rows(place.parent, rows, "csv", sorted({label for _, label, _ in rows}, key=natural))
     found.notes += notes
+    splits = {split for _, _, split in given}
+    found.validation = "val" if "val" in splits and "test" not in splits else None
     return found
 
 
@@ -115,6 +119,7 @@ def of_folder(root: Path) -> Listing:
     layout = f"{train} and {test}" if test else f"{train} alone"
     found = Listing(find.root, layout, names, files(root / train), files(root / test) if test else None, find.bad)
     if test:
+        found.validation = test if test.lower() in VALIDATION else None
         untaught = [name for name in folders(root / test) if composed(name) not in label]
         find.bad += [(os.path.join(test, name), f"is a class that {train} does not have") for name in untaught]
     found.notes += [f"the folder {name!r} beside {train!r} is not used" for name in unused]

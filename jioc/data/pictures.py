@@ -41,6 +41,8 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     folder = cache.cache_folder(config.data_cache)
     kept = cache.kept(found, entry.name, canvas, colour, settings, arrange, folder, tell, thorough)
     record = {"layout": found.layout, "image_size": size, "canvas": canvas, **kept.about}
+    if found.validation:
+        record["split"] = record["split"] | {"test": found.validation}
     report(record, config.on_bad, tell)
     mean, std = IMAGENET if named else (record["mean"], record["std"])
     n = kept.n_train

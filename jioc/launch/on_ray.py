@@ -48,8 +48,8 @@ def _launch(ray: Any, jobs: list[Job], where: Where, board: Board, stop: Callabl
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
-    if not ray.get(keeper.ready.remote()):
-        raise Refused(f"another grid is at work in {str(jobs[0].folder.parent)!r}")
+    if told := ray.get(keeper.hold.remote()):
+        raise Refused(told)
     worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, where))
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
 
@@ -142,19 +142,22 @@ class Keeper:
         self.tries = dict.fromkeys(self.jobs, 0)
         self.halted = False
 
-    def ready(self) -> bool:
-        """Whether no other keeper holds these folders; that of a driver who has just died lets go soon."""
+    def hold(self) -> str | None:
+        """What keeps these folders from it, such as another keeper; that of a driver who has just died lets go soon."""
         out = next(iter(self.jobs.values())).folder.parent
-        out.mkdir(parents=True, exist_ok=True)
-        self.lock = open(out / ".keeper", "ab")  # noqa: SIM115
-        for _ in range(PATIENCE):
-            try:
-                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            except BlockingIOError:
-                time.sleep(1)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            self.lock = open(out / ".keeper", "ab")  # noqa: SIM115
+            for _ in range(PATIENCE):
+                try:
+                    fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return None
+                except BlockingIOError:
+                    time.sleep(1)
+        except OSError as error:
+            return f"the runs' folder {str(out)!r} cannot be used: {error.strerror or error}"
         self.lock.close()
-        return False
+        return f"another grid is at work in {str(out)!r}"
 
     def begin(self, name: str, node: str, pid: int) -> tuple[int, Files] | None:
         """The number of this try and the folder to begin from; None where there is nothing to do."""
@@ -168,15 +171,20 @@ class Keeper:
     def go_on(self, name: str, number: int) -> bool:
         return not self.halted and number == self.tries[name]
 
-    def take(self, name: str, number: int, files: Files, event: str | None) -> bool:
-        """Whether the folder was taken: not from a try that another has overtaken, nor after the end."""
+    def take(self, name: str, number: int, files: Files, event: str | None) -> str | None:
+        """Why the folder was not taken: not from a try that another has overtaken, nor after the end, nor on a full
+        disk."""
         job = self.jobs[name]
         if number != self.tries[name] or standing(job) == FINISHED:
-            return False
-        unpacked(files, job.folder)
+            return "another try has overtaken this one"
+        try:
+            unpacked(files, job.folder)
+        except OSError as error:
+            told = f"the run cannot be kept in {str(job.folder)!r}: {error.strerror or error}"
+            return f"{told}; with that mended, the same command goes on"
         if event is not None:
             note(job.folder.parent, name, event, number=number)
-        return True
+        return None
 
     def halt(self) -> None:
         self.halted = True
@@ -195,25 +203,32 @@ def work(name: str, config: Config, keeper: Any, every: float, cwd: str, environ
     begun = ray.get(keeper.begin.remote(name, platform.node(), os.getpid()))
     if begun is None:
         return None
-    number, files = begun
-    scratch = Path(tempfile.mkdtemp(prefix="jioc-"))
     try:
-        from ..runner import run
+        with tempfile.TemporaryDirectory(prefix="jioc-", ignore_cleanup_errors=True) as scratch:
+            return _work_in(Path(scratch) / name, name, config, keeper, every, *begun)
+    except OSError as error:
+        return f"the folder for temporary files of {platform.node()} cannot be used: {error.strerror or error}"
 
-        unpacked(files, scratch / name)
-        with Mirror(scratch / name, keeper, name, number, every) as mirror:
-            try:
-                run(config, out=scratch / name, resume=True, stop=lambda: mirror.stop)
-                event, told = "finished", None
-            except Interrupted:
-                event, told = "stopped", None
-            except Exception as error:
-                event, told = "failed", sentence(error)
-        kept = packed(scratch / name, whole=True) if (scratch / name).exists() else {}
-        ray.get(keeper.take.remote(name, number, kept, event))
-        return told
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+
+def _work_in(
+    folder: Path, name: str, config: Config, keeper: Any, every: float, number: int, files: Files
+) -> str | None:
+    import ray
+
+    from ..runner import run
+
+    unpacked(files, folder)
+    with Mirror(folder, keeper, name, number, every) as mirror:
+        try:
+            run(config, out=folder, resume=True, stop=lambda: mirror.stop)
+            event, told = "finished", None
+        except Interrupted:
+            event, told = "stopped", None
+        except Exception as error:
+            event, told = "failed", sentence(error)
+    kept = packed(folder, whole=True) if folder.exists() else {}
+    lost = ray.get(keeper.take.remote(name, number, kept, event))
+    return told or lost
 
 
 class Mirror:
@@ -245,7 +260,8 @@ class Mirror:
                 elif self._due():
                     sent = self._news()
                     files = packed(self.folder, whole=False)
-                    ray.get(self.keeper.take.remote(self.name, self.number, files, None))
+                    if ray.get(self.keeper.take.remote(self.name, self.number, files, None)):
+                        self.stop = True
                     self._sent, self._when = sent, time.monotonic()
             except FileNotFoundError:
                 continue  # a checkpoint that was replaced while it was read

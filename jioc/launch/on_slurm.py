@@ -174,11 +174,15 @@ class Queue:
         if not jobs:
             return []
         parts = [jobs[i : i + self.pack] for i in range(0, len(jobs), self.pack)]
-        with self.executor.batch():  # an array
-            sent = [self.executor.submit(Work(part, self.pack)) for part in parts]
-        for job, part in zip(sent, parts, strict=True):
-            self.ids |= {run.name: job.job_id for run in part}
-        write(self.kept, (json.dumps(self.ids, indent=1) + "\n").encode())
+        try:
+            with self.executor.batch():  # an array
+                sent = [self.executor.submit(Work(part, self.pack)) for part in parts]
+            for job, part in zip(sent, parts, strict=True):
+                self.ids |= {run.name: job.job_id for run in part}
+            write(self.kept, (json.dumps(self.ids, indent=1) + "\n").encode())
+        except OSError as error:
+            told = f"jobs cannot be kept in {str(self.kept.parent)!r}: {error.strerror or error}"
+            raise Failed(f"{told}; with that mended, the same command goes on") from None
         return [Submitted(job, part, ours=True) for job, part in zip(sent, parts, strict=True)]
 
     def found_again(self, jobs: list[Job]) -> list[Submitted]:

@@ -91,6 +91,9 @@ def _summary(result: dict[str, Any]) -> str | None:
     ran = result.get("environment") or {}
     if not isinstance(ran, dict) or not all(isinstance(ran.get(name) or "", str) for name in MACHINE):
         return "'environment'"
+    commits = result.get("commits") or []
+    if not isinstance(commits, list) or not all(isinstance(commit or "", str) for commit in commits):
+        return "'commits'"
     data = result.get("data") or {}
     if not isinstance(data, dict) or not isinstance(data.get("fingerprint") or "", str):
         return "'data'"

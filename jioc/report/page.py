@@ -115,7 +115,7 @@ def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]
         "diagnostics": _diagnostics([row.get("diagnostics") or {} for row in rows], run.tailed),
         "about": {
             "jioc": result.get("jioc"),
-            "commit": result.get("commit"),
+            "commit": run.commit,
             "device": environment.get("device"),
             "torch": environment.get("torch"),
             "precision": environment.get("precision"),

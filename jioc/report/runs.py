@@ -45,6 +45,12 @@ class Run:
         return str((self.result.get("data") or {}).get("fingerprint") or "")
 
     @property
+    def commit(self) -> str:
+        """Of the code that trained it: two where another resumed it, '' where none is known."""
+        commits = self.result.get("commits") or [self.result.get("commit")]
+        return " then ".join(str(commit or "unknown") for commit in commits) if any(commits) else ""
+
+    @property
     def complete(self) -> bool:
         return bool(self.result.get("complete"))
 

@@ -126,6 +126,8 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False,
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
     over = f"mean ± standard deviation over n {_seeds(groups)}"
     notes = [f"accuracy in percent; {over}; average: over the tasks, the first included"]
+    hidden = {n.upper(): of.upper() for n, of in shown.items() if n != of}
+    notes += [f"{name} has no columns: in every run that has it, it is {of}" for name, of in hidden.items()]
     if forgetting:
         notes.append("forgetting: best accuracy on a past task minus the final one, mean over the past tasks")
     if some and bracketed:
@@ -185,11 +187,12 @@ def _warnings(groups: list[Group]) -> list[str]:
 
 def provenance(groups: list[Group]) -> list[str]:
     """Where the averaged runs come from; each result.json says more."""
-    runs = [run.result for g in groups for run in g.complete]
-    machines = [_machine(result.get("environment") or {}) for result in runs]
-    commits = [str(result.get("commit") or "") for result in runs]
+    runs = [run for g in groups for run in g.complete]
+    machines = [_machine(run.result.get("environment") or {}) for run in runs]
+    commits = [run.commit for run in runs]
+    several = len(set(commits)) > 1 or any(" then " in commit for commit in commits)
     told = [f"on {' or '.join(_numbered(machines))}"] * any(machines)
-    told += [f"at commit{'s' * (len(set(commits)) > 1)} {', '.join(_numbered(commits))}"] * any(commits)
+    told += [f"at commit{'s' * several} {', '.join(_numbered(commits))}"] * any(commits)
     return [printable(f"{counted(len(runs), 'run')} {', '.join(told)}")] if told else []
 
 

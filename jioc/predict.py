@@ -65,10 +65,19 @@ def answers(
         scores, best = learner.confidence(part.pixels, readout).topk(min(top, len(learner.classes)))
         for row, path in enumerate(part.paths):
             if row in part.bad:
-                yield path, "is a folder without an image" if os.path.isdir(path) else part.bad[row]
+                yield path, _of_folder(path) if os.path.isdir(path) else part.bad[row]
             else:
                 named = [learner.classes[k] for k in best[row].tolist()]
                 yield path, list(zip(named, scores[row].tolist(), strict=True))
+
+
+def _of_folder(path: str) -> str:
+    """Why a folder stands where an image should."""
+    try:
+        os.listdir(path)
+    except OSError as error:
+        return f"cannot be listed: {error.strerror}"
+    return "is a folder without an image"
 
 
 def paths_of(words: list[str]) -> Iterator[str]:
@@ -84,9 +93,10 @@ def paths_of(words: list[str]) -> Iterator[str]:
 
 
 def below(folder: str) -> list[str]:
-    """Files in the folder and its folders, hidden ones aside; links to folders are not followed."""
-    found = []
-    for where, folders, files in os.walk(folder):
+    """Files in the folder and its folders, hidden ones aside; links to folders are not followed. A folder that cannot
+    be listed stands for what it may hold."""
+    found: list[str] = []
+    for where, folders, files in os.walk(folder, onerror=lambda error: found.append(error.filename)):
         folders[:] = sorted((name for name in folders if not listing.litter(name)), key=listing.natural)
         kept = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
         found += [os.path.join(where, name) for name in kept]

@@ -21,7 +21,7 @@ STDIN = "-"
 def main(words: list[str]) -> int:
     parser = Parser("jioc predict", description="The class of each image, by a model that a run or `jioc learn` saved.")
     parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
-    parser.add_argument("images", nargs="+", metavar="image", help="files, folders, or - for paths on standard input")
+    parser.add_argument("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
     parser.add_argument("--top", default="1", metavar="K", help="name the K best classes (1)")
     parser.add_argument("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
     parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
@@ -83,13 +83,16 @@ def _of_folder(path: str) -> str:
 def paths_of(words: list[str]) -> Iterator[str]:
     """Every file that is meant, a folder's in natural order."""
     for word in words:
-        if word == STDIN:
-            lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-            yield from (os.fsdecode(line) for line in lines if line)
-        elif os.path.isdir(word):
-            yield from below(word) or [word]
-        else:
-            yield word
+        for path in _on_stdin() if word == STDIN else [word]:
+            if os.path.isdir(path):
+                yield from below(path) or [path]
+            else:
+                yield path
+
+
+def _on_stdin() -> Iterator[str]:
+    lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+    return (os.fsdecode(line) for line in lines if line)
 
 
 def below(folder: str) -> list[str]:

@@ -190,6 +190,18 @@ def test_a_folder_that_cannot_be_listed_is_named_and_all_else_answered(
     assert capsys.readouterr() == ("", told)
 
 
+def test_a_folder_on_standard_input_is_as_one_among_the_words(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, image = str(place / "data" / "test" / "1"), str(place / "data" / "test" / "0" / "3.png")
+    assert main(["predict", str(place / "run"), folder, image]) == 0
+    among_words = capsys.readouterr().out
+    assert among_words.count("\n") == 31
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{folder}\r\n{image}\n".encode())))
+    assert main(["predict", str(place / "run"), "-"]) == 0
+    assert capsys.readouterr().out == among_words
+
+
 def test_no_paths_at_all(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
     assert main(["predict", str(place / "run"), "-"]) == 2

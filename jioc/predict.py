@@ -102,7 +102,7 @@ def below(folder: str) -> list[str]:
     for where, folders, files in os.walk(folder, onerror=lambda error: found.append(error.filename)):
         folders[:] = sorted((name for name in folders if not listing.litter(name)), key=listing.natural)
         kept = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
-        found += [os.path.join(where, name) for name in kept]
+        found.extend(os.path.join(where, name) for name in kept)
     return found
 
 

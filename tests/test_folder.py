@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 from sklearn.datasets import load_digits
 from test_runs import figures
 from trees import class_folders, colour, picture, shown
@@ -21,6 +22,8 @@ from jioc.data import decode
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Refused
 from jioc.runner import run
+
+ROOT = Path(__file__).parent.parent
 
 
 def read(place: Path, **values: Any) -> tuple[Dataset, list[str]]:
@@ -199,6 +202,19 @@ PICTURES: dict[str, tuple[Callable[[Path], Any], tuple[int, int, int]]] = {
 }
 
 
+def _noise(levels: int, *shape: int) -> np.ndarray:
+    return np.random.RandomState(0).randint(0, levels, shape)
+
+
+MORE: dict[str, tuple[np.ndarray, str, Any]] = {  # pixels, ending, and what of them is transparent
+    "grey, one level transparent": (_noise(4, 9, 12).astype(np.uint8), ".png", 2),
+    "one colour transparent": (255 * _noise(2, 9, 12, 3).astype(np.uint8), ".png", (255, 255, 0)),
+    "16 bit, every level": (np.arange(1 << 16).reshape(256, 256).astype(np.uint16), ".png", None),
+    "16 bit tiff": (_noise(1 << 16, 9, 12).astype(np.uint16), ".tif", None),
+    "jpeg, sharp and large": (_noise(256, 150, 99, 3).astype(np.uint8), ".jpg", None),
+}
+
+
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_picture_is_used_as_it_looks(folder: Path, kind: str) -> None:
     write, seen = PICTURES[kind]
@@ -207,6 +223,27 @@ def test_a_picture_is_used_as_it_looks(folder: Path, kind: str) -> None:
     d, told = read(folder)
     assert shown(d.train_x[d.train_y == 2][0]) == seen
     assert told == ["class 'odd' has no test image; it is learnt and not judged"]
+
+
+def test_the_lines_beside_an_exported_model_give_the_pixels_of_training(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "models.md").read_text()
+    (shown_there,) = [
+        lines for lines in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def pixels_of" in lines
+    ]
+    assert shown_there in (ROOT / "examples" / "add_classes.sh").read_text()
+    names: dict[str, Any] = {"np": np, "Image": Image, "ImageOps": ImageOps}
+    exec(shown_there, names)
+    for name, write in [*((kind, write) for kind, (write, _) in PICTURES.items()), ("rotated", _rotated)]:
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "it")
+    for name, (pixels, ending, transparent) in MORE.items():
+        how = {} if transparent is None else {"transparency": transparent}
+        Image.fromarray(pixels).save(tmp_path / f"{name}{ending}", **how)
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
+        for canvas, grey in [(8, False), (5, True), (256, True)]:
+            pixels, _ = decode.square(file.read_bytes(), canvas, grey)
+            found = names["pixels_of"](file, canvas, 1 if grey else 3)
+            assert np.array_equal(found.transpose(2, 0, 1), pixels), file
 
 
 def test_a_picture_is_turned_as_its_exif_says(folder: Path) -> None:

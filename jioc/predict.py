@@ -11,6 +11,7 @@ from .data import listing
 from .errors import Failed, Refused
 from .flags import Parser, add_fields
 from .store import model_folder, unfinished
+from .words import PLAINLY
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -113,4 +114,4 @@ def _print(path: str, answer: Answer, as_json: bool) -> None:
         return
     cells = [path, *(cell for name, score in answer for cell in (name, f"{score:.4f}"))]
     line = "\t".join("".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells)
-    sys.stdout.buffer.write(os.fsencode(line + "\n"))
+    sys.stdout.buffer.write(f"{line}\n".encode(sys.getfilesystemencoding(), PLAINLY))

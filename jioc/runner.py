@@ -36,7 +36,7 @@ from .methods import specs
 from .methods.base import Method, looked_at
 from .nets.incremental import Net
 from .processes import ALONE, World, together
-from .resolve import resolve
+from .resolve import refuse_small_memory, resolve
 from .stopping import until
 from .store import Store, refuse_taken
 from .types import Task
@@ -111,6 +111,7 @@ def carry_out(
 def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None:
     """What a run would refuse is refused before it has a folder."""
     scenario = scenarios.make(dataset, config)
+    refuse_small_memory(config, len(scenario.classes), specs.find(config.method))
     how(config, pick_device(config.device), resident=True, world=world)
     refuse_readouts(config, dataset)
     if world.size > 1:

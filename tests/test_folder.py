@@ -349,6 +349,22 @@ def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -
         read(folder, on_bad="fail")
 
 
+def test_a_memory_needs_room_for_the_classes_that_are_left(
+    folder: Path, tmp_path: Path, small: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bird").mkdir()
+    (folder / "cow").mkdir()
+    (folder / "cow" / "0.png").write_text("no image")
+    small |= {"data": str(folder), "task_sizes": (1, 1), "first": {"epochs": 1}, "later": {"epochs": 1}}
+    assert run(method="replay", **(small | {"memory": 2}))["complete"]
+    told = "memory 1 leaves no exemplar for each of 2 classes; give at least 2, or 0 for none"
+    with pytest.raises(Refused, match=told):
+        run(method="replay", out=tmp_path / "run", **(small | {"memory": 1}))
+    assert not (tmp_path / "run").exists()
+    assert cli.main(["run", "replay", "--data", str(folder), "--memory", "1", "--dry-run", "--device", "cpu"]) == 2
+    assert told in capsys.readouterr().err
+
+
 def test_a_class_of_broken_images_is_told_though_its_test_folder_is_empty(tmp_path: Path) -> None:
     class_folders(tmp_path / "train", {"a": 3, "b": 3})
     class_folders(tmp_path / "test", {"a": 1, "b": 1}, first=20)

@@ -349,6 +349,39 @@ def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -
         read(folder, on_bad="fail")
 
 
+def test_an_image_in_no_class_folder_is_left_out_by_name(folder: Path, tmp_path: Path) -> None:
+    picture(folder / "stray.PNG", 40)
+    for name in ("README.md", "labels.csv", ".hidden.png"):
+        (folder / name).write_text("x")
+    d, told = read(folder)
+    assert told == ["'stray.PNG' lies in no class folder; it is left out"] and len(d.train_y) == 8
+    assert d.record["skipped"] == [["stray.PNG", "lies in no class folder"]]
+    with pytest.raises(Refused, match="'stray.PNG' lies in no class folder"):
+        read(folder, on_bad="fail")
+    parts = tmp_path / "parts"
+    for part, first in (("train", 50), ("test", 60)):
+        class_folders(parts / part, {"a": 2, "b": 2}, first)
+    for i, name in enumerate(["a.jpg", "train/a.jpg", "test/a.jpg"]):
+        picture(parts / name, 70 + i)
+    assert read(parts)[1] == [
+        f"{name!r} lies in no class folder; it is left out" for name in ("a.jpg", "train/a.jpg", "test/a.jpg")
+    ]
+
+
+def test_a_check_names_all_that_is_left_out_and_a_dry_run_where_that_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(8):
+        (folder / "cat" / f"bad{i}.png").write_text("x")
+    named = [f"note: 'cat/bad{i}.png' is not an image of a known format; it is left out" for i in range(8)]
+    words = ["--data", str(folder), "--dry-run", "--epochs", "1", "--memory", "2", "--device", "cpu"]
+    assert cli.main(["run", "replay", *words]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told == [*named[:5], "note: left out besides: 3; jioc data check names them all"]
+    assert cli.main(["data", "check", str(folder)]) == 0
+    assert capsys.readouterr().err.splitlines() == named
+
+
 def test_a_memory_needs_room_for_the_classes_that_are_left(
     folder: Path, tmp_path: Path, small: dict[str, Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,6 +137,9 @@ def refuse_readouts(config: Config, dataset: Dataset) -> None:
         looked_at(method, scores, 1)
 
 
+ALL_KEPT = "the memory has room for every image, so each task trains on all that were seen, as joint does"
+
+
 class Run:
     """The parts of a run put together by name; the only place that knows them all."""
 
@@ -213,7 +216,7 @@ class Run:
         if self.world.size > 1 and self.device.type == "cuda":
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
-            self.note("the memory has room for every image, so each task trains on all that were seen, as joint does")
+            self.note(ALL_KEPT)
         self.tell(
             "start",
             {

@@ -47,7 +47,7 @@ class Kept:
     pixels: np.ndarray  # uint8 (n, c, h, w), memory-mapped
     labels: np.ndarray  # int64 (n,)
     n_train: int
-    about: dict[str, Any]  # what went into result.json: split, skipped files, statistics
+    about: dict[str, Any]  # what went into result.json: split, skipped files, statistics, whether any file had colour
 
 
 @dataclass
@@ -231,6 +231,7 @@ def _build(
         (into / "decoded.npy").unlink()
     pixels.flush()
     (into / "digests.npy").unlink()
+    record["coloured"] = coloured
     record["mean"], record["std"] = statistics(pixels[:n_train])
     with open(into / "labels.npy", "wb") as file:
         np.save(file, labels)

@@ -30,13 +30,23 @@ import numpy as np
 import onnxruntime
 from PIL import Image, ImageOps
 
+
+def pixels_of(path, canvas, channels):
+    with Image.open(path) as file:
+        file.draft(None, (2 * canvas, 2 * canvas))  # a large JPEG is decoded at a half, a quarter or an eighth
+        picture = ImageOps.exif_transpose(file)
+    if picture.mode.startswith("I"):  # 16 bits a level
+        picture = Image.fromarray(((np.asarray(picture, "int64") + 128) // 257).astype("uint8"))
+    elif "A" in picture.getbands() or "transparency" in picture.info:
+        picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
+    picture = picture.convert("L" if channels == 1 else "RGB")
+    picture = ImageOps.fit(picture, (canvas, canvas), Image.Resampling.BILINEAR)
+    return np.asarray(picture).reshape(canvas, canvas, channels)
+
+
 session = onnxruntime.InferenceSession(sys.argv[1])
 names = json.loads(session.get_modelmeta().custom_metadata_map["classes"])
-_, height, width, channels = session.get_inputs()[0].shape
-picture = ImageOps.exif_transpose(Image.open(sys.argv[2]))
-if "A" in picture.getbands():
-    picture = Image.alpha_composite(Image.new("RGBA", picture.size, "white"), picture.convert("RGBA"))
-picture = ImageOps.fit(picture.convert("L" if channels == 1 else "RGB"), (width, height), Image.Resampling.BILINEAR)
-(scores,) = session.run(["scores"], {"pixels": np.asarray(picture).reshape(1, height, width, channels)})
+_, canvas, _, channels = session.get_inputs()[0].shape
+(scores,) = session.run(["scores"], {"pixels": pixels_of(sys.argv[2], canvas, channels)[None]})
 print(f"{sys.argv[2]}: {names[scores[0].argmax()]}")
 PYTHON

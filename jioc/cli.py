@@ -19,6 +19,7 @@ from .methods.specs import SPECS, Spec, find
 from .nets import catalogue as backbones
 from .resolve import merged, refuse_idle_schedules, resolve
 from .stopping import duration, signals
+from .words import PLAINLY
 
 
 def run(words: list[str]) -> int:
@@ -303,7 +304,8 @@ def usage() -> str:
 class Reader(io.FileIO):
     """Standard output, whose reader may leave (`jioc table runs | head`): the command then ends without a word.
 
-    SIGPIPE would end it, too, and just as well where any other pipe breaks, such as one to a process that died.
+    SIGPIPE would end it, too, and just as well where any other pipe breaks, such as one to a process that died. What
+    its encoding lacks is written plainly.
     """
 
     def write(self, data: Any) -> int:
@@ -315,7 +317,7 @@ class Reader(io.FileIO):
     @classmethod
     def behind(cls, stream: TextIO | None) -> TextIO:
         if stream is None:  # it was closed
-            return open(os.devnull, "w")  # noqa: SIM115
+            return open(os.devnull, "w", encoding="utf-8", errors=PLAINLY)  # noqa: SIM115
         if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
             return stream
         with suppress(BrokenPipeError):  # told by the next write
@@ -324,7 +326,7 @@ class Reader(io.FileIO):
         return io.TextIOWrapper(
             raw if stream.write_through else io.BufferedWriter(raw),
             encoding=stream.encoding,
-            errors=stream.errors,
+            errors=PLAINLY if stream.errors in ("strict", "surrogateescape") else stream.errors,
             line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )

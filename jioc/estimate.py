@@ -16,7 +16,7 @@ from .data_command import Progress
 from .methods.base import Method
 from .nets.incremental import Net
 from .resolve import total_epochs
-from .runner import Run
+from .runner import ALL_KEPT, Run, refuse_early
 from .types import Task
 
 STEPS, SPELL = 2, 0.2  # steps that are timed at least, and seconds
@@ -27,7 +27,10 @@ ON_CPU = 32  # images of a step that is timed on a CPU, where an image of a larg
 def show(config: Config) -> None:
     with Progress() as tell:
         dataset = load(config, tell)
+    refuse_early(config, dataset)
     run = Run(config, dataset)
+    if run.keeps_all:
+        tell("note", {"text": ALL_KEPT})
     sizes, counts = run.scenario.sizes, run.scenario.counts
     print(scenario_line(list(sizes), counts, config))
     rows, first = [], 0

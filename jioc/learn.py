@@ -97,6 +97,9 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
         "flip": None,
     }
     dataset = load(config.model_copy(update=reading), tell, more=True)
+    if dataset.record.get("coloured") is grey:
+        told = "in grey, and some of these are stored in colour" if grey else "in colour, and all of these are grey"
+        tell("note", {"text": f"the model sees images {told}"})
     spelt = {listing.composed(name): name for name in learner.classes}  # an older model's may be stored otherwise
     return replace(dataset, classes=[spelt.get(name, name) for name in dataset.classes])
 

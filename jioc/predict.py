@@ -11,6 +11,7 @@ from .data import listing
 from .errors import Failed, Refused
 from .flags import Parser, add_fields
 from .store import model_folder, unfinished
+from .words import PLAINLY
 
 if TYPE_CHECKING:
     from .learner import Learner
@@ -21,7 +22,7 @@ STDIN = "-"
 def main(words: list[str]) -> int:
     parser = Parser("jioc predict", description="The class of each image, by a model that a run or `jioc learn` saved.")
     parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
-    parser.add_argument("images", nargs="+", metavar="image", help="files, folders, or - for paths on standard input")
+    parser.add_argument("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
     parser.add_argument("--top", default="1", metavar="K", help="name the K best classes (1)")
     parser.add_argument("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
     parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
@@ -65,31 +66,44 @@ def answers(
         scores, best = learner.confidence(part.pixels, readout).topk(min(top, len(learner.classes)))
         for row, path in enumerate(part.paths):
             if row in part.bad:
-                yield path, "is a folder without an image" if os.path.isdir(path) else part.bad[row]
+                yield path, _of_folder(path) if os.path.isdir(path) else part.bad[row]
             else:
                 named = [learner.classes[k] for k in best[row].tolist()]
                 yield path, list(zip(named, scores[row].tolist(), strict=True))
 
 
+def _of_folder(path: str) -> str:
+    """Why a folder stands where an image should."""
+    try:
+        os.listdir(path)
+    except OSError as error:
+        return f"cannot be listed: {error.strerror}"
+    return "is a folder without an image"
+
+
 def paths_of(words: list[str]) -> Iterator[str]:
     """Every file that is meant, a folder's in natural order."""
     for word in words:
-        if word == STDIN:
-            lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-            yield from (os.fsdecode(line) for line in lines if line)
-        elif os.path.isdir(word):
-            yield from below(word) or [word]
-        else:
-            yield word
+        for path in _on_stdin() if word == STDIN else [word]:
+            if os.path.isdir(path):
+                yield from below(path) or [path]
+            else:
+                yield path
+
+
+def _on_stdin() -> Iterator[str]:
+    lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
+    return (os.fsdecode(line) for line in lines if line)
 
 
 def below(folder: str) -> list[str]:
-    """Files in the folder and its folders, hidden ones aside; links to folders are not followed."""
-    found = []
-    for where, folders, files in os.walk(folder):
+    """Files in the folder and its folders, hidden ones aside; links to folders are not followed. A folder that cannot
+    be listed stands for what it may hold."""
+    found: list[str] = []
+    for where, folders, files in os.walk(folder, onerror=lambda error: found.append(error.filename)):
         folders[:] = sorted((name for name in folders if not listing.litter(name)), key=listing.natural)
         kept = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
-        found += [os.path.join(where, name) for name in kept]
+        found.extend(os.path.join(where, name) for name in kept)
     return found
 
 
@@ -100,4 +114,4 @@ def _print(path: str, answer: Answer, as_json: bool) -> None:
         return
     cells = [path, *(cell for name, score in answer for cell in (name, f"{score:.4f}"))]
     line = "\t".join("".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells)
-    sys.stdout.buffer.write(os.fsencode(line + "\n"))
+    sys.stdout.buffer.write(f"{line}\n".encode(sys.getfilesystemencoding(), PLAINLY))

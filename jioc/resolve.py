@@ -34,7 +34,9 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
     if spec.memory == "none" and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
     if spec.memory == "exemplars":
-        _check_memory(config, entry.classes, spec)
+        _check_memory(config, spec)
+    if entry.place is None:  # of somebody's own images some classes may prove to hold none
+        refuse_small_memory(config, entry.classes, spec)
     if spec.second is None and config.second != Schedule():
         raise Refused(f"second: {spec.name} has no second stage")
     for stage in STAGES:
@@ -170,7 +172,7 @@ def _check_backbone(name: str, entry: datasets.Entry) -> None:
         raise Refused(f"--backbone {name} is for images; vectors are learnt by mlp")
 
 
-def _check_memory(config: Config, classes: int, spec: Spec) -> None:
+def _check_memory(config: Config, spec: Spec) -> None:
     if config.memory_per_class is not None:
         if config.memory != Config.model_fields["memory"].default:
             raise Refused(f"memory {config.memory} and memory_per_class {config.memory_per_class}: give one of them")
@@ -184,7 +186,10 @@ def _check_memory(config: Config, classes: int, spec: Spec) -> None:
         )
     if config.memory == 0 and config.coordination.coordinate in ("oc", "jioc"):
         raise Refused("--memory 0 keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
-    if 0 < config.memory < classes:
+
+
+def refuse_small_memory(config: Config, classes: int, spec: Spec) -> None:
+    if spec.memory == "exemplars" and config.memory_per_class is None and 0 < config.memory < classes:
         raise Refused(
             f"--memory {config.memory} leaves no exemplar for each of {classes} classes; "
             f"give at least {classes}, or 0 for none"

@@ -36,7 +36,7 @@ from .methods import specs
 from .methods.base import Method, looked_at
 from .nets.incremental import Net
 from .processes import ALONE, World, together
-from .resolve import refuse_idle_schedules, resolve
+from .resolve import refuse_idle_schedules, refuse_small_memory, resolve
 from .stopping import until
 from .store import Store, refuse_taken
 from .types import Task
@@ -112,6 +112,7 @@ def carry_out(
 def refuse_early(config: Config, dataset: Dataset, world: World = ALONE) -> None:
     """What a run would refuse is refused before it has a folder."""
     scenario = scenarios.make(dataset, config)
+    refuse_small_memory(config, len(scenario.classes), specs.find(config.method))
     how(config, pick_device(config.device), resident=True, world=world)
     refuse_readouts(config, dataset)
     if world.size > 1:
@@ -135,6 +136,9 @@ def refuse_readouts(config: Config, dataset: Dataset) -> None:
     none_yet = isinstance(scores, dict) and any(isinstance(s, Tensor) and not s.numel() for s in scores.values())
     if not none_yet:
         looked_at(method, scores, 1)
+
+
+ALL_KEPT = "the memory has room for every image, so each task trains on all that were seen, as joint does"
 
 
 class Run:
@@ -214,7 +218,7 @@ class Run:
         if self.world.size > 1 and self.device.type == "cuda":
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
-            self.note("the memory has room for every image, so each task trains on all that were seen, as joint does")
+            self.note(ALL_KEPT)
         self.tell(
             "start",
             {

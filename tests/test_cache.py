@@ -1,5 +1,6 @@
 """Decoded once, whole or not there, the same whoever builds it."""
 
+import errno
 import fcntl
 import json
 import os
@@ -70,6 +71,29 @@ def test_other_settings_have_a_set_of_their_own(place: Path, tmp_path: Path, set
     assert decodings(told) == 1
     _, told = read(place, tmp_path / "c")
     assert decodings(told) == 0
+
+
+@pytest.mark.parametrize("why", [errno.EACCES, errno.EIO])
+def test_a_file_that_could_not_be_read_is_used_once_it_can_be(
+    place: Path, tmp_path: Path, why: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = os.open
+
+    def fails(path: Any, *how: Any) -> int:
+        if str(path).endswith("cat/0.png"):
+            raise OSError(why, os.strerror(why))
+        return sound(path, *how)
+
+    (place / "dog" / "0.png").write_text("no image")
+    with monkeypatch.context() as patch:
+        patch.setattr(decode.os, "open", fails)
+        d, _ = read(place, tmp_path / "c")
+        assert ["cat/0.png", f"cannot be read: {os.strerror(why)}"] in d.record["skipped"] and len(d.train_y) == 6
+        assert decodings(read(place, tmp_path / "c")[1]) == 0  # still so: nothing is decoded for it
+    d, told = read(place, tmp_path / "c")
+    assert decodings(told) == 1 and len(d.train_y) == 7
+    assert [file for file, _ in d.record["skipped"]] == ["dog/0.png"]
+    assert decodings(read(place, tmp_path / "c")[1]) == 0  # what a file holds is not looked at again
 
 
 DAMAGE = {

@@ -9,6 +9,7 @@ import pytest
 from jioc import config as settings
 from jioc.console import Console, scenario_line, table
 from jioc.resolve import resolve
+from jioc.words import PLAINLY
 
 
 def test_the_progress_names_task_epoch_terms_speed_and_time_left(
@@ -33,6 +34,13 @@ def test_one_is_told_as_one() -> None:
     assert scenario_line([1], [1], config) == "1 training image; 1 task of 1 class; 1 exemplar a class"
     told = scenario_line([2, 1], [1000, 1000, 1000], settings.make(method="icarl", memory=2000))
     assert told == "3,000 training images; 2 tasks of 2+1 classes; 2,000 exemplars"
+
+
+def test_letters_that_an_encoding_lacks_have_stand_ins_and_bytes_of_a_name_stay() -> None:
+    told = "12 – 3 ± 4 × 5… ä 猫 \udcff"
+    assert told.encode("ascii", PLAINLY) == b"12 - 3 +- 4 x 5... ? ? \xff"
+    assert told.encode("latin-1", PLAINLY) == "12 - 3 ± 4 × 5... ä ? ÿ".encode("latin-1")
+    assert told.encode("utf-8", PLAINLY) == told.encode("utf-8", "surrogateescape")
 
 
 def test_where_there_is_no_terminal_a_table_is_whole(capsys: pytest.CaptureFixture[str]) -> None:

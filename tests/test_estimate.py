@@ -38,3 +38,12 @@ def test_every_method_can_be_timed(method: str, small: dict[str, Any], monkeypat
     config = resolve(settings.make(method=method, coordination={"coordinate": word}, **small))
     images, seconds = estimate.measured(Run(config, load(config)))
     assert images > 0 and seconds > 0
+
+
+@pytest.mark.parametrize("memory", [60, 2000])
+def test_a_dry_run_tells_where_the_memory_has_room_for_every_image(
+    memory: int, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(estimate, "SPELL", 0.0)
+    estimate.show(resolve(settings.make(method="icarl", **(small | {"memory": memory}))))
+    assert ("note: the memory has room for every image" in capsys.readouterr().err) == (memory == 2000)

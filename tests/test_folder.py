@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import struct
 import zlib
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 from sklearn.datasets import load_digits
 from test_runs import figures
 from trees import class_folders, colour, picture, shown
@@ -21,6 +22,8 @@ from jioc.data import decode
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Refused
 from jioc.runner import run
+
+ROOT = Path(__file__).parent.parent
 
 
 def read(place: Path, **values: Any) -> tuple[Dataset, list[str]]:
@@ -219,6 +222,19 @@ PICTURES: dict[str, tuple[Callable[[Path], Any], tuple[int, int, int]]] = {
 }
 
 
+def _noise(levels: int, *shape: int) -> np.ndarray:
+    return np.random.RandomState(0).randint(0, levels, shape)
+
+
+MORE: dict[str, tuple[np.ndarray, str, Any]] = {  # pixels, ending, and what of them is transparent
+    "grey, one level transparent": (_noise(4, 9, 12).astype(np.uint8), ".png", 2),
+    "one colour transparent": (255 * _noise(2, 9, 12, 3).astype(np.uint8), ".png", (255, 255, 0)),
+    "16 bit, every level": (np.arange(1 << 16).reshape(256, 256).astype(np.uint16), ".png", None),
+    "16 bit tiff": (_noise(1 << 16, 9, 12).astype(np.uint16), ".tif", None),
+    "jpeg, sharp and large": (_noise(256, 150, 99, 3).astype(np.uint8), ".jpg", None),
+}
+
+
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_picture_is_used_as_it_looks(folder: Path, kind: str) -> None:
     write, seen = PICTURES[kind]
@@ -227,6 +243,27 @@ def test_a_picture_is_used_as_it_looks(folder: Path, kind: str) -> None:
     d, told = read(folder)
     assert shown(d.train_x[d.train_y == 2][0]) == seen
     assert told == ["class 'odd' has no test image; it is learnt and not judged"]
+
+
+def test_the_lines_beside_an_exported_model_give_the_pixels_of_training(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "models.md").read_text()
+    (shown_there,) = [
+        lines for lines in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def pixels_of" in lines
+    ]
+    assert shown_there in (ROOT / "examples" / "add_classes.sh").read_text()
+    names: dict[str, Any] = {"np": np, "Image": Image, "ImageOps": ImageOps}
+    exec(shown_there, names)
+    for name, write in [*((kind, write) for kind, (write, _) in PICTURES.items()), ("rotated", _rotated)]:
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "it")
+    for name, (pixels, ending, transparent) in MORE.items():
+        how = {} if transparent is None else {"transparency": transparent}
+        Image.fromarray(pixels).save(tmp_path / f"{name}{ending}", **how)
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
+        for canvas, grey in [(8, False), (5, True), (256, True)]:
+            pixels, _ = decode.square(file.read_bytes(), canvas, grey)
+            found = names["pixels_of"](file, canvas, 1 if grey else 3)
+            assert np.array_equal(found.transpose(2, 0, 1), pixels), file
 
 
 def test_a_picture_is_turned_as_its_exif_says(folder: Path) -> None:
@@ -330,6 +367,55 @@ def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -
     assert told == ["'bird' is an empty class folder; it is left out"]
     with pytest.raises(Refused, match="'bird' is an empty class folder"):
         read(folder, on_bad="fail")
+
+
+def test_an_image_in_no_class_folder_is_left_out_by_name(folder: Path, tmp_path: Path) -> None:
+    picture(folder / "stray.PNG", 40)
+    for name in ("README.md", "labels.csv", ".hidden.png"):
+        (folder / name).write_text("x")
+    d, told = read(folder)
+    assert told == ["'stray.PNG' lies in no class folder; it is left out"] and len(d.train_y) == 8
+    assert d.record["skipped"] == [["stray.PNG", "lies in no class folder"]]
+    with pytest.raises(Refused, match="'stray.PNG' lies in no class folder"):
+        read(folder, on_bad="fail")
+    parts = tmp_path / "parts"
+    for part, first in (("train", 50), ("test", 60)):
+        class_folders(parts / part, {"a": 2, "b": 2}, first)
+    for i, name in enumerate(["a.jpg", "train/a.jpg", "test/a.jpg"]):
+        picture(parts / name, 70 + i)
+    assert read(parts)[1] == [
+        f"{name!r} lies in no class folder; it is left out" for name in ("a.jpg", "train/a.jpg", "test/a.jpg")
+    ]
+
+
+def test_a_check_names_all_that_is_left_out_and_a_dry_run_where_that_is_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(8):
+        (folder / "cat" / f"bad{i}.png").write_text("x")
+    named = [f"note: 'cat/bad{i}.png' is not an image of a known format; it is left out" for i in range(8)]
+    words = ["--data", str(folder), "--dry-run", "--epochs", "1", "--memory", "2", "--device", "cpu"]
+    assert cli.main(["run", "replay", *words]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told == [*named[:5], "note: left out besides: 3; jioc data check names them all"]
+    assert cli.main(["data", "check", str(folder)]) == 0
+    assert capsys.readouterr().err.splitlines() == named
+
+
+def test_a_memory_needs_room_for_the_classes_that_are_left(
+    folder: Path, tmp_path: Path, small: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "bird").mkdir()
+    (folder / "cow").mkdir()
+    (folder / "cow" / "0.png").write_text("no image")
+    small |= {"data": str(folder), "task_sizes": (1, 1), "first": {"epochs": 1}, "later": {"epochs": 1}}
+    assert run(method="replay", **(small | {"memory": 2}))["complete"]
+    told = "memory 1 leaves no exemplar for each of 2 classes; give at least 2, or 0 for none"
+    with pytest.raises(Refused, match=told):
+        run(method="replay", out=tmp_path / "run", **(small | {"memory": 1}))
+    assert not (tmp_path / "run").exists()
+    assert cli.main(["run", "replay", "--data", str(folder), "--memory", "1", "--dry-run", "--device", "cpu"]) == 2
+    assert told in capsys.readouterr().err
 
 
 def test_a_class_of_broken_images_is_told_though_its_test_folder_is_empty(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from digit_files import write
+from PIL import Image
 
 import jioc
 from jioc.cli import main
@@ -168,6 +169,27 @@ def test_what_cannot_be_done_is_refused_and_nothing_written(
     err = capsys.readouterr().err
     assert re.search(sentence, err) and "Traceback" not in err
     assert contents(run) == before and not new.exists()
+
+
+def test_images_of_another_kind_than_the_model_sees_are_told(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grey, coloured, one = place / "two", shutil.copytree(place / "two", tmp_path / "coloured"), tmp_path / "run-rgb"
+    for file in coloured.rglob("1.png"):
+        Image.open(file).convert("RGB").save(file)
+    words = ["--data", str(place / "six"), "--tasks", "1", "--colour", "rgb", *QUICK]
+    assert main(["run", "icarl", *words, "--mean", "0.3,0.3,0.3", "--std", "0.4,0.4,0.4", "--out", str(one)]) == 0
+    capsys.readouterr()
+    told = {
+        (run, grey): "",
+        (run, coloured): "note: the model sees images in grey, and some of these are stored in colour\n",
+        (one, grey): "note: the model sees images in colour, and all of these are grey\n",
+        (one, coloured): "",
+    }
+    for i, ((model, images), note) in enumerate(told.items()):
+        out = ["--out", str(tmp_path / f"learnt{i}")]
+        assert main(["learn", str(model), str(images), "--epochs", "1", "--device", "cpu", *out]) == 0
+        assert capsys.readouterr().err == note
 
 
 def test_a_python_files_arrays_are_learnt_and_one_class_is_as_usual_as_many(

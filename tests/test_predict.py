@@ -165,6 +165,43 @@ def test_what_is_wrong_is_said_in_a_sentence(
     assert out == "" and sentence in err and err.count("\n") == 1
 
 
+def test_a_folder_that_cannot_be_listed_is_named_and_all_else_answered(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    month = write(tmp_path / "month", "123", 2)
+    closed = str(month / "2")
+
+    def refusing(sound: Any) -> Any:
+        def listed(path: Any) -> Any:
+            if os.fspath(path) == closed:
+                raise PermissionError(13, "Permission denied", path)
+            return sound(path)
+
+        return listed
+
+    for name in ("scandir", "listdir"):
+        monkeypatch.setattr(os, name, refusing(getattr(os, name)))
+    told = f"jioc: {closed!r} cannot be listed: Permission denied\n"
+    assert main(["predict", str(place / "run"), str(month), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert [json.loads(line)["image"].split("/")[-2] for line in out.splitlines()] == ["1", "1", "3", "3"]
+    assert err == told
+    assert main(["predict", str(place / "run"), closed]) == 1
+    assert capsys.readouterr() == ("", told)
+
+
+def test_a_folder_on_standard_input_is_as_one_among_the_words(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, image = str(place / "data" / "test" / "1"), str(place / "data" / "test" / "0" / "3.png")
+    assert main(["predict", str(place / "run"), folder, image]) == 0
+    among_words = capsys.readouterr().out
+    assert among_words.count("\n") == 31
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(f"{folder}\r\n{image}\n".encode())))
+    assert main(["predict", str(place / "run"), "-"]) == 0
+    assert capsys.readouterr().out == among_words
+
+
 def test_no_paths_at_all(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\n")))
     assert main(["predict", str(place / "run"), "-"]) == 2

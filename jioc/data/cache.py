@@ -2,7 +2,8 @@
 
 A kept set is a folder `NAME-PLACE-KEY`: PLACE tells sources and settings apart, KEY also what the source held, down to
 sizes and times of its files. It is made under a temporary name, flushed and renamed, so it is whole or not there; its
-array has a checksum. One process builds, others that want the same wait for it; when it dies, the next one builds.
+array has a checksum. One process builds, others that want the same wait for it; when it dies, the next one builds. A
+file that could not be read is tried again whenever the set is opened: that may change with neither size nor time.
 """
 
 import fcntl
@@ -46,7 +47,7 @@ class Kept:
     pixels: np.ndarray  # uint8 (n, c, h, w), memory-mapped
     labels: np.ndarray  # int64 (n,)
     n_train: int
-    about: dict[str, Any]  # what went into result.json: split, skipped files, statistics
+    about: dict[str, Any]  # what went into result.json: split, skipped files, statistics, whether any file had colour
 
 
 @dataclass
@@ -89,11 +90,11 @@ def kept(
     safe = "".join(letter if letter.isalnum() else "-" for letter in name)[:40]
     target = folder / f"{safe}-{canvas}-{place[:8]}-{key[:16]}"
     try:
-        if (found := _open(target, thorough, tell)) is not None:
+        if (found := _open(target, listing.root, thorough, tell)) is not None:
             return found
         folder.mkdir(parents=True, exist_ok=True)
         with _lock(folder / f".{target.name}.lock", tell):
-            if (found := _open(target, thorough, lambda kind, what: None)) is not None:
+            if (found := _open(target, listing.root, thorough, lambda kind, what: None)) is not None:
                 return found  # another process built it while this one waited
             for litter in folder.glob(f".{target.name}.*.partial"):
                 shutil.rmtree(litter, ignore_errors=True)
@@ -101,7 +102,7 @@ def kept(
             try:
                 _build(temporary, listing, canvas, colour, assemble, tell)
                 if target.exists():
-                    shutil.rmtree(target)  # damaged
+                    shutil.rmtree(target)  # damaged, or without a file that can be read now
                 os.rename(temporary, target)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)
@@ -111,7 +112,7 @@ def kept(
                     shutil.rmtree(stale, ignore_errors=True)
     except OSError as error:
         raise Failed(f"the cache {str(folder)!r} cannot be used: {error.strerror or error}") from None
-    built = _open(target, False, tell)
+    built = _opened(target, False, tell)
     assert built is not None
     return built
 
@@ -153,8 +154,15 @@ def _got(lock: IO[bytes]) -> bool:
 # --- opening ---
 
 
-def _open(target: Path, thorough: bool, tell: Callback) -> Kept | None:
-    """The kept set, or None where there is none that is whole."""
+def _open(target: Path, root: str, thorough: bool, tell: Callback) -> Kept | None:
+    """The kept set, or None where there is none that is whole and without a file for the same reasons as now."""
+    found = _opened(target, thorough, tell)
+    unread = [file for file, why in found.about["skipped"] if why.startswith(decode.UNREADABLE)] if found else []
+    return None if any(decode.readable(os.path.join(root, file)) for file in unread) else found
+
+
+def _opened(target: Path, thorough: bool, tell: Callback) -> Kept | None:
+    """The kept set as it was built, or None where there is none that is whole."""
     try:
         about = json.loads((target / "about.json").read_bytes())
     except FileNotFoundError:
@@ -223,6 +231,7 @@ def _build(
         (into / "decoded.npy").unlink()
     pixels.flush()
     (into / "digests.npy").unlink()
+    record["coloured"] = coloured
     record["mean"], record["std"] = statistics(pixels[:n_train])
     with open(into / "labels.npy", "wb") as file:
         np.save(file, labels)

@@ -46,7 +46,8 @@ def load(
 ) -> Dataset:
     """The data set of a configuration, read and checked.
 
-    `thorough`: a large cache's checksum too; `more`: its classes come beside others, so that one is as usual as many.
+    `thorough`: a large cache's checksum too, and all that is left out by name; `more`: its classes come beside others,
+    so that one is as usual as many.
     """
     from . import archives, cache
 
@@ -55,10 +56,8 @@ def load(
     where = entry.place
     if where is None and entry.folder is not None:
         where = archives.located(entry, catalogue.data_folder(config.data_dir), cache.cache_folder(config.data_cache))
-    if entry.module == "pictures":
+    if entry.module in ("pictures", "own"):
         dataset = module.load(entry, where, config, tell, thorough)
-    elif entry.module == "own":
-        dataset = module.load(entry, where, config, tell)
     else:
         dataset = replace(module.load(entry, where, config), tasks=entry.tasks)
     if len(dataset.classes) == 1 and not more:

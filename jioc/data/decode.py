@@ -26,6 +26,7 @@ MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
 DIGEST = 16  # bytes
 MOST_BYTES = 1 << 30
 TRANSPARENT = {"LA", "La", "PA", "RGBA", "RGBa"}
+UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, not in what the file holds
 GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 
 
@@ -44,10 +45,18 @@ def contents(path: str) -> bytes:
                 raise Unusable(f"is larger than {MOST_BYTES >> 30} GiB")
             raw = file.read()
     except (OSError, ValueError) as error:  # ValueError: a name with a NUL
-        raise Unusable(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise Unusable(f"{UNREADABLE}{getattr(error, 'strerror', None) or error}") from None
     if not raw:
         raise Unusable("is empty")
     return raw
+
+
+def readable(path: str) -> bool:
+    try:
+        contents(path)
+    except Unusable as why:
+        return not str(why).startswith(UNREADABLE)
+    return True
 
 
 def opened(raw: bytes) -> Image.Image:

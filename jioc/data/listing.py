@@ -20,6 +20,7 @@ TRAIN = ("train", "training")
 VALIDATION = ("val", "valid", "validation")
 TEST = ("test", "testing", *VALIDATION)
 LITTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by file managers; hidden files are passed over too
+IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")  # by their ending
 
 
 class File(NamedTuple):
@@ -115,13 +116,17 @@ def of_folder(root: Path) -> Listing:
         return [file for c, name in homes for file in find.images(folder / name, c)]
 
     if train is None:
-        return Listing(find.root, "class folders", names, files(root), None, find.bad)
-    layout = f"{train} and {test}" if test else f"{train} alone"
-    found = Listing(find.root, layout, names, files(root / train), files(root / test) if test else None, find.bad)
+        found = Listing(find.root, "class folders", names, files(root), None, find.bad)
+    else:
+        layout = f"{train} and {test}" if test else f"{train} alone"
+        found = Listing(find.root, layout, names, files(root / train), files(root / test) if test else None, find.bad)
     if test:
         found.validation = test if test.lower() in VALIDATION else None
         untaught = [name for name in folders(root / test) if composed(name) not in label]
         find.bad += [(os.path.join(test, name), f"is a class that {train} does not have") for name in untaught]
+    for part in filter(None, [".", train, test]):
+        strays = [os.path.normpath(os.path.join(part, name)) for name in _pictures(root / part)]
+        find.bad += [(path, "lies in no class folder") for path in strays]
     found.notes += [f"the folder {name!r} beside {train!r} is not used" for name in unused]
     return found
 
@@ -154,6 +159,13 @@ def folders(where: Path) -> list[str]:
             )
     except OSError as error:
         raise Refused(f"{str(where)!r} cannot be listed: {error.strerror}") from None
+
+
+def _pictures(where: Path) -> list[str]:
+    """Files there that are images by their name, in natural order; a list of them or a licence may well lie beside."""
+    with os.scandir(where) as entries:
+        names = [e.name for e in entries if e.name.lower().endswith(IMAGES) and not litter(e.name) and e.is_file()]
+    return sorted(names, key=natural)
 
 
 def _broken_link(entry: "os.DirEntry[str]") -> bool:

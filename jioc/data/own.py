@@ -34,7 +34,7 @@ def entry(place: Path) -> Entry:
     return Entry(place.stem, "own", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
 
 
-def load(entry: Entry, where: Path, config: Config, tell: Callback) -> Dataset:
+def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
     from .arrays import statistics
     from .pictures import assemble, report, usual_augment
 
@@ -42,7 +42,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback) -> Dataset:
     found = _listed(train_x, train_y, test_x, test_y)
     seed, share, judged = config.split_seed, config.test_share, not config.holdout
     classes, rows, labels, n, record = assemble(found, seed, share, named=False, judged=judged)
-    report(record, config.on_bad, tell)
+    report(record, config.on_bad, tell, every=thorough)
     if not n:
         raise Refused(f"every training image in {where.name!r} is in the test set too")
     x = np.ascontiguousarray(train_x[rows[:n]].transpose(0, 3, 1, 2))

@@ -43,7 +43,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     record = {"layout": found.layout, "image_size": size, "canvas": canvas, **kept.about}
     if found.validation:
         record["split"] = record["split"] | {"test": found.validation}
-    report(record, config.on_bad, tell)
+    report(record, config.on_bad, tell, every=thorough)
     mean, std = IMAGENET if named else (record["mean"], record["std"])
     n = kept.n_train
     if named and entry.images is not None and (n, len(kept.labels) - n) != entry.images:
@@ -75,18 +75,19 @@ def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
 SHOWN = 5  # of the files left out, on the screen; the record names all
 
 
-def report(record: dict[str, Any], on_bad: str, tell: Callback) -> None:
+def report(record: dict[str, Any], on_bad: str, tell: Callback, every: bool = False) -> None:
+    """`every`: name all that is left out."""
     skipped, notes = record["skipped"], record["notes"]
     if skipped and on_bad == "fail":
         file, why = skipped[0]
         more = f" (and {len(skipped) - 1:,} more)" if len(skipped) > 1 else ""
         raise Refused(f"{file!r} {why}{more}; --on-bad skip leaves such files out")
-    for file, why in skipped[:SHOWN]:
+    shown = skipped if every else skipped[:SHOWN]
+    for file, why in shown:
         tell("note", {"text": f"{file!r} {why}; it is left out"})
-    if len(skipped) > SHOWN:
-        more = counted(len(skipped) - SHOWN, "file")
-        tell("note", {"text": f"left out besides: {more}; result.json names them under data"})
-    split = [os.path.split(file) for file, _ in skipped[:SHOWN]]
+    if len(skipped) > len(shown):
+        tell("note", {"text": f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"})
+    split = [os.path.split(file) for file, _ in shown]
     said = {_untaught(name) for home, name in split if home.lower() in ("", *listing.TRAIN)}  # of a class folder itself
     for text in notes:
         if text not in said:

@@ -48,7 +48,7 @@ class JIOC(Coordination):
         """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
         per_image(terms, batch.y)
         if self.inputs and "cls" not in terms:
-            raise Failed(f"input coordination weighs the loss 'cls', and this method has only {', '.join(terms)}")
+            raise Failed(f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}")
         if task.n_old == 0:
             return terms
         terms = dict(terms)

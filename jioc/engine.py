@@ -86,14 +86,19 @@ class Engine:
         coordination: JIOC | None = OWN,
         train_mode: bool = True,
     ) -> None:
-        """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second."""
+        """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second.
+
+        A second stage with a `loss` of its own is coordinated only where that is asked for.
+        """
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
         assert schedule.epochs is not None
         net = method.net if net is None else net
         self._lay_out(net, method)
         trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
-        coordination = method.coordination if coordination is OWN else coordination
+        loss = loss or method.loss
+        if coordination is OWN:
+            coordination = None if stage == "second" and loss != method.loss else method.coordination
         nets = [net, *trained_beside(method, trained)]
 
         saved = self.journal.enter()
@@ -103,7 +108,7 @@ class Engine:
         for part in nets:
             part.train(train_mode)
         shared = self.world.wrap(net, trained)
-        body = partial(self.step, method, task, shared, loss or method.loss, coordination, optimiser)
+        body = partial(self.step, method, task, shared, loss, coordination, optimiser)
         steps = self._steps(body, nets, trained, optimiser)
         first_epoch, first_step = 0, 0
         if saved is not None:
@@ -126,7 +131,7 @@ class Engine:
                     )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
-                    if loss is None and (epoch, i) == (first_epoch, first_step):
+                    if loss == method.loss and (epoch, i) == (first_epoch, first_step):
                         refuse_idle_weights(method, task, steps.sums, coordination)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +62,7 @@ class Wrong(jioc.Method):
         ("{0: out.logits[:, 0]}", "the loss of wrong names a term 0; a name is a word, such as 'cls'"),
         ('{"cls": batch.y}', "the loss 'cls' of wrong holds int64; floating-point numbers are needed"),
         ('{"cls": out.logits[:, 0].detach()}', "the loss of wrong has no gradient: no term depends on what is trained"),
-        ('{"ce": out.logits[:, 0]}', "input coordination weighs the loss 'cls', and this method has only ce"),
+        ('{"ce": out.logits[:, 0]}', "input coordination weighs the term 'cls', and this loss has only ce"),
     ],
 )
 def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
@@ -117,6 +118,76 @@ def test_a_weight_without_its_term_is_refused_once_there_are_old_classes(
     assert sentence in told and told.count("\n") == bool(sentence)
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert {line["task"] for line in log} == ({1} if sentence else {1, 2})  # before an epoch of the second was done
+
+
+STAGED = """
+import copy
+from dataclasses import replace
+from functools import partial
+
+import jioc
+from jioc.losses import cross_entropy
+
+
+@jioc.register(replace(jioc.methods.SPECS["podnet"], name="staged", title="Staged", options=jioc.Spec.options))
+class Staged(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return {"cls": cross_entropy(out.logits, batch.y)}
+
+    def weights(self, task):
+        return {"cls": WEIGHT}
+
+    def tuning(self, batch, out, old, task):
+        return {"TERM": cross_entropy(out.logits, batch.y)}
+
+    def learn(self, task, data, fit):
+        self.net.grow(task.n_new, self.generator)
+        fit(self, task, data.with_memory(self.memory))
+        if task.n_old:
+            balanced = copy.copy(self.memory)
+            balanced.update(data.classes, partial(data.features, self.net), data.generator, classes=task.n_old)
+            fit(self, task, data.of(balanced.index), stage="second"HOW)
+        self.remember(task, data)
+        self.keep_teacher()
+"""
+BOTH = {"cls", "kd", "quiet"}
+
+
+def staged(folder: Path, term: str = "cls", how: str = ", loss=self.tuning", weight: str = "1.0", **more: Any) -> Path:
+    """The folder of a run whose second stage is trained in that way."""
+    folder.mkdir()
+    source = STAGED.replace("TERM", term).replace("HOW", how).replace("WEIGHT", weight)
+    (folder / "staged.py").write_text(source)
+    values: dict[str, Any] = {"task_sizes": (8, 2), "memory": 40, "device": "cpu", "batch_size": 256}
+    stages = {stage: {"epochs": 1, "lr": 0.1} for stage in ("first", "later", "second")}
+    run(method=str(folder / "staged.py"), **values, **stages, **more, out=folder / "run")
+    return folder / "run"
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("term", "how", "terms"),
+    [
+        ("cls", ", loss=self.tuning", {"cls"}),
+        ("tune", ", loss=self.tuning", {"tune"}),
+        ("cls", ", loss=self.tuning, coordination=self.coordination", BOTH),
+        ("cls", "", BOTH),
+        ("cls", ", loss=self.loss", BOTH),
+        ("cls", ", coordination=None", {"cls"}),
+    ],
+)
+def test_a_second_stage_with_a_loss_of_its_own_is_coordinated_where_that_is_asked_for(
+    term: str, how: str, terms: set[str], tmp_path: Path
+) -> None:
+    log = logged(staged(tmp_path / "jioc", term, how, coordination={"coordinate": "jioc"}))
+    assert [(line["stage"], set(line["terms"])) for line in log] == [
+        ("first", {"cls"}),
+        ("later", BOTH),
+        ("second", terms),
+    ]
 
 
 READS = """

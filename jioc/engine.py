@@ -88,7 +88,8 @@ class Engine:
     ) -> None:
         """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second.
 
-        A second stage with a `loss` of its own is coordinated only where that is asked for.
+        A `loss` that is given has factors of its own, not the method's weights. A second stage with one is coordinated
+        only where that is asked for.
         """
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
@@ -155,7 +156,7 @@ class Engine:
     ) -> None:
         """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
-        weights, world = method.weights(task), self.world
+        weights, world = method.weights(task) if loss == method.loss else {}, self.world
         parts = self._parts(index)
         for part in parts:
             x = self.train.augmented(part, self.augment, self.noise)

@@ -190,6 +190,16 @@ def test_a_second_stage_with_a_loss_of_its_own_is_coordinated_where_that_is_aske
     ]
 
 
+def test_a_loss_that_is_given_is_not_multiplied_by_the_methods_weights(tmp_path: Path) -> None:
+    """So it does not matter whether its term has a name that they weigh."""
+    runs = [
+        staged(tmp_path / str(i), term, weight=w)
+        for i, (term, w) in enumerate([("cls", "0.25"), ("tune", "0.25"), ("cls", "1.0")])
+    ]
+    named, other, unweighed = [(out / "model.safetensors").read_bytes() for out in runs]
+    assert named == other != unweighed
+
+
 READS = """
 from dataclasses import replace
 

@@ -3,17 +3,23 @@
 import hashlib
 import itertools
 import json
+import linecache
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import jioc
+import jioc.methods
 from jioc.cli import main
 from jioc.errors import Interrupted, Refused
+from jioc.losses import cross_entropy
 from jioc.methods import specs
 from jioc.report.runs import group, read
 from jioc.runner import run
@@ -400,3 +406,74 @@ assert jioc.methods.SPECS["mine"].title == "Mended"  # a notebook's cell is run 
 @pytest.mark.parametrize("when", ["loaded", "first"])
 def test_nobody_takes_the_name_of_a_method_of_ours(when: str) -> None:
     subprocess.run([sys.executable, "-c", TAKER, when], check=True)
+
+
+CELL = """
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="cell", title="Cell"))
+class Cell(jioc.Method):
+    scale = 1.0
+
+    def loss(self, batch, out, old, task):
+        return {"cls": self.scale * cross_entropy(out.logits, batch.y)}
+"""
+CELLS = itertools.count()
+
+
+def typed(source: str, readable: bool = True) -> None:
+    """Run Python code as a notebook does, which keeps what was typed for who asks; or as a plain prompt."""
+    name = f"<cell {next(CELLS)}>"
+    if readable:
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
+    names = {"jioc": jioc, "replace": replace, "cross_entropy": cross_entropy, "__name__": "a notebook"}
+    exec(compile(source, name, "exec"), names)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """What a test registers as "cell" is gone after it."""
+    yield
+    for held in (specs.SPECS, specs._CLASSES):
+        held.pop("cell", None)
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("change", [("1.0", "2.0"), ("batch.y)", "batch.y) / 2")])
+def test_a_run_does_not_go_on_with_another_class_of_a_notebook(change: tuple[str, str], tmp_path: Path) -> None:
+    small = {"method": "cell", "task_sizes": (8, 2), "memory": 40, "device": "cpu", "checkpoint_every": 0}
+    stages = {"first": {"epochs": 1}, "later": {"epochs": 1}}
+    steps = itertools.count()
+    typed(CELL)
+    with pytest.raises(Interrupted):
+        run(**small, **stages, out=tmp_path / "run", stop=lambda: next(steps) == 3)
+    typed(CELL.replace(*change))
+    with pytest.raises(Refused, match="'cell' has changed since this run began"):
+        run(**small, **stages, out=tmp_path / "run", resume=True)
+    typed("# typed anew\n" + CELL)
+    told = run(**small, **stages, out=tmp_path / "run", resume=True)["method"]
+    assert told["sha256"] == json.loads((tmp_path / "run" / "model.json").read_bytes())["method"]["sha256"]
+    assert jioc.load(tmp_path / "run").classes
+    typed(CELL.replace(*change))
+    with pytest.raises(Refused, match="'cell' is not the method's code as it was when this model learnt"):
+        jioc.load(tmp_path / "run")
+
+
+@pytest.mark.usefixtures("registered")
+def test_what_cannot_be_noticed_of_a_class_is_said_and_its_model_has_no_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes: list[str] = []
+    typed(CELL, readable=False)
+    result = run(
+        method="cell",
+        tasks=1,
+        memory=40,
+        first={"epochs": 1},
+        device="cpu",
+        out=tmp_path / "run",
+        callback=lambda kind, what: notes.append(what["text"]) if kind == "note" else None,
+    )
+    assert result["method"]["sha256"] is None
+    assert "the code of 'cell' cannot be read, so that a change of it will not be noticed" in notes
+    del specs.SPECS["cell"], specs._CLASSES["cell"]
+    assert main(["predict", str(tmp_path / "run"), "picture.png"]) == 2
+    assert "unknown method 'cell'; if Python code registers it, open this model there, with" in capsys.readouterr().err

@@ -1,14 +1,16 @@
 """A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
 
 import hashlib
+import inspect
 import itertools
 import json
 import linecache
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ import pytest
 import jioc
 import jioc.methods
 from jioc.cli import main
+from jioc.engine import Engine
 from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
 from jioc.methods import specs
@@ -170,6 +173,10 @@ def staged(folder: Path, term: str = "cls", how: str = ", loss=self.tuning", wei
     return folder / "run"
 
 
+def keywords(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
 def logged(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
 
@@ -204,6 +211,19 @@ def test_a_loss_that_is_given_is_not_multiplied_by_the_methods_weights(tmp_path:
     ]
     named, other, unweighed = [(out / "model.safetensors").read_bytes() for out in runs]
     assert named == other != unweighed
+
+
+def test_the_docs_name_all_that_fit_and_run_take_and_tell() -> None:
+    methods, readme = ((EXAMPLE.parent.parent / name).read_text() for name in ("docs/methods.md", "README.md"))
+    named = {row.split("`")[1] for row in methods.splitlines() if row.startswith("| `")}
+    assert {p.name for p in keywords(Engine.fit)} <= named
+    assert all(f"`{p.name}" in readme for p in keywords(run))
+    kinds = {
+        kind
+        for path in (EXAMPLE.parent.parent / "jioc").rglob("*.py")
+        for kind in re.findall(r'tell\(\s*"(\w+)"', path.read_text())
+    }
+    assert len(kinds) == 6 and all(f'`"{kind}"`' in readme for kind in kinds)
 
 
 READS = """

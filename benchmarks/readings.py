@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from printing import answered
+
 from jioc import config as settings
 from jioc import recipes
-from jioc.errors import Refused, answered
+from jioc.errors import Refused
 from jioc.files import write
 from jioc.report import figures, labels, paper, runs
 from jioc.report.tables import number, spread

@@ -11,7 +11,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jioc.errors import Refused, answered
+from printing import answered
+
+from jioc.errors import Refused
 
 
 def table(measured: list[dict[str, Any]]) -> str:

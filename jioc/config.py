@@ -223,7 +223,7 @@ OF_DATA = frozenset({
 
 
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
-    """Pydantic's first complaint as one sentence with the flag's name."""
+    """Pydantic's first complaint as one sentence with the flag's name; without a prefix, with the setting's."""
     first = error.errors()[0]
     sections = {"later", "coordination", "options"}
     words = [
@@ -232,7 +232,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
         if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
     ]
     named = words or [str(w) for w in first["loc"]]
-    name = prefix + "-".join(named[:2] if named[0] in ("first", "second") else named[:1]).replace("_", "-")
+    name = "-".join(named[:2] if named[0] in ("first", "second") else named[:1])
+    name = prefix + name.replace("_", "-") if prefix else name
     told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
     told = told.replace("input should be", "it should be")
     if first["type"] == "string_pattern_mismatch":

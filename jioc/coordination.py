@@ -10,11 +10,15 @@ terms are returned as they came. What the paper leaves open is an option of `con
 says why the defaults are what they are.
 """
 
+from collections.abc import Callable
+from typing import Any, Self
+
 import torch
+from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from .config import Coordinate, Coordination, HostKD
-from .errors import Failed
+from .config import Coordinate, Coordination, HostKD, refusal
+from .errors import Failed, unknown
 from .losses import distill, label_score, mass, per_image
 from .types import Batch, Output, Task, Terms
 
@@ -24,6 +28,16 @@ class JIOC(Coordination):
 
     coordinate: Coordinate = "jioc"
     host_kd: HostKD = "replace"
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _in_a_sentence(cls, given: Any, check: Callable[[Any], Self]) -> Self:
+        try:
+            return check(given)
+        except ValidationError as error:
+            if (first := error.errors()[0])["type"] == "extra_forbidden":
+                raise unknown("option of JIOC", str(first["loc"][0]), cls.model_fields) from None
+            raise refusal(error, prefix="") from None
 
     @property
     def inputs(self) -> bool:
@@ -47,8 +61,9 @@ class JIOC(Coordination):
     ) -> Terms:
         """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
         per_image(terms, batch.y)
+        self._refuse_width(out, old, task)
         if self.inputs and "cls" not in terms:
-            raise Failed(f"input coordination weighs the loss 'cls', and this method has only {', '.join(terms)}")
+            raise Failed(f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}")
         if task.n_old == 0:
             return terms
         terms = dict(terms)
@@ -67,6 +82,15 @@ class JIOC(Coordination):
         if self.quiets:
             terms["quiet"] = self.gamma2 * batch.old * mass(out.logits, task.new) * self._quiet_factor(batch, task)
         return terms
+
+    def _refuse_width(self, out: Output, old: Output | None, task: Task) -> None:
+        """Logits that are not of the classes seen, or a teacher's that are not of all old ones."""
+        width = out.logits.shape[1]
+        if self.coordinate != "none" and width != task.n_seen:
+            hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
+            raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
+        if self.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
+            raise Failed(f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old")
 
     def _scaled(self, delta: Tensor, y: Tensor, task: Task) -> Tensor:
         if self.delta == "detached":

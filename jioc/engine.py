@@ -86,14 +86,20 @@ class Engine:
         coordination: JIOC | None = OWN,
         train_mode: bool = True,
     ) -> None:
-        """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second."""
+        """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second.
+
+        A `loss` that is given has factors of its own, not the method's weights. A second stage with one is coordinated
+        only where that is asked for.
+        """
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
         assert schedule.epochs is not None
         net = method.net if net is None else net
         self._lay_out(net, method)
         trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
-        coordination = method.coordination if coordination is OWN else coordination
+        loss = loss or method.loss
+        if coordination is OWN:
+            coordination = None if stage == "second" and loss != method.loss else method.coordination
         nets = [net, *trained_beside(method, trained)]
 
         saved = self.journal.enter()
@@ -103,7 +109,7 @@ class Engine:
         for part in nets:
             part.train(train_mode)
         shared = self.world.wrap(net, trained)
-        body = partial(self.step, method, task, shared, loss or method.loss, coordination, optimiser)
+        body = partial(self.step, method, task, shared, loss, coordination, optimiser)
         steps = self._steps(body, nets, trained, optimiser)
         first_epoch, first_step = 0, 0
         if saved is not None:
@@ -126,7 +132,7 @@ class Engine:
                     )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
-                    if loss is None and (epoch, i) == (first_epoch, first_step):
+                    if loss == method.loss and (epoch, i) == (first_epoch, first_step):
                         refuse_idle_weights(method, task, steps.sums, coordination)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
@@ -150,7 +156,7 @@ class Engine:
     ) -> None:
         """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
-        weights, world = method.weights(task), self.world
+        weights, world = method.weights(task) if loss == method.loss else {}, self.world
         parts = self._parts(index)
         for part in parts:
             x = self.train.augmented(part, self.augment, self.noise)

@@ -59,7 +59,7 @@ class Checked(Options):
 
 
 class Origin(Options):
-    """A method of somebody's own, and the file that it was in."""
+    """A method of somebody's own, and the checksum of its file or of its code."""
 
     name: str
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]

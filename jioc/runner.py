@@ -219,6 +219,8 @@ class Run:
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
             self.note(ALL_KEPT)
+        if self.store is not None and self.told["sha256"] is None and not specs.ours(type(self.method)):
+            self.note(f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed")
         self.tell(
             "start",
             {
@@ -382,7 +384,7 @@ class Run:
             raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
         checksum, learnt = state.get("method_sha256"), state["rows"] or state["trained"] or "progress" in state
         if not learnt and checksum not in (None, self.told["sha256"]):
-            return  # begin with the method's file as it is
+            return  # begin with the method as it is
         specs.refuse_changed(self.config.method, checksum, self.told["sha256"])
         began = state.get("processes", 1)
         if began != self.world.size and self.config.bn == "per-process":

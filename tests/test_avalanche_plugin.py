@@ -144,7 +144,7 @@ def test_what_cannot_be_is_refused_in_a_sentence(av: SimpleNamespace) -> None:
     twice.train(train[0])
     with pytest.raises(Refused, match="class 0 comes again"):
         twice.train(train[0])
-    with pytest.raises(Refused, match="unknown option of JIOCPlugin 'gama1'; did you mean 'gamma1'"):
+    with pytest.raises(Refused, match="unknown option of JIOC 'gama1'; did you mean 'gamma1'"):
         av.JIOCPlugin(gama1=1)
     with pytest.raises(Refused, match="gamma1: -1 is refused"):
         av.JIOCPlugin(gamma1=-1)

@@ -3,8 +3,11 @@
 import csv
 import importlib.util
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
 import xml.dom.minidom
 from argparse import Namespace
@@ -24,6 +27,7 @@ from jioc.report.runs import group, read
 from jioc.resolve import resolve
 
 ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
 
 
 def script(name: str) -> ModuleType:
@@ -38,6 +42,16 @@ def script(name: str) -> ModuleType:
 
 def test_the_tables_of_readme_and_docs_are_current(capsys: pytest.CaptureFixture[str]) -> None:
     assert script("tables").main([]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["comparison.py"], ["speeds.py", *map(str, (RESULTS / "speed").glob("*.json"))]])
+def test_a_script_whose_reader_has_left_ends_without_a_word(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [sys.executable, str(ROOT / "benchmarks" / words[0]), *words[1:]]
+    unheard = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (unheard.returncode, unheard.stderr) == (128 + signal.SIGPIPE, b"")
 
 
 def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from jioc.config import Coordination
 from jioc.coordination import JIOC, heads
-from jioc.errors import Failed
+from jioc.errors import Failed, Refused
 from jioc.losses import cross_entropy, distill
 from jioc.types import Batch, Output, Task, Terms
 
@@ -197,8 +197,44 @@ def test_tasks_of_several_classes_are_never_merged() -> None:
 def test_what_nobody_chose_does_not_drop_the_hosts_distillation() -> None:
     terms, batch, out, old = step()
     assert "kd" in JIOC()(terms, batch, out, old, TASK)
-    with pytest.raises(ValueError, match="'replace', 'keep', 'add' or 'drop'"):
+    with pytest.raises(Refused, match="'replace', 'keep', 'add' or 'drop'"):
         JIOC(host_kd=None)
     unfilled = Coordination(coordinate="jioc").model_dump()  # `resolve` fills in what fits the method
-    with pytest.raises(ValueError, match="host_kd"):
+    with pytest.raises(Refused, match="host_kd"):
         JIOC(**unfilled)
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"gama2": 1}, "unknown option of JIOC 'gama2'; did you mean 'gamma2'?"),
+        ({"coordinate": "foo"}, "coordinate: 'foo' is refused: it should be 'none', 'ic', 'oc' or 'jioc'"),
+        ({"temperature": 0}, "temperature: 0 is refused: it should be greater than 0"),
+        ({"delta_scale": "mean"}, "delta_scale: 'mean' is refused: it should be 'plain', 'mean1' or 'per-class'"),
+    ],
+)
+def test_a_wrong_option_is_one_sentence(option: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(Refused) as told:
+        JIOC(**option)
+    assert str(told.value) == sentence
+
+
+@pytest.mark.parametrize("task", [TASK, Task(0, (7,), 50, 0)])
+@pytest.mark.parametrize("word", ["ic", "oc", "jioc"])
+def test_logits_that_are_not_of_the_classes_seen_are_refused(word: Any, task: Task) -> None:
+    terms, batch, out, old = step()
+    wider = Output(torch.cat([out.logits, out.logits], 1))
+    with pytest.raises(Failed, match="of 14 classes, and the task has seen 7; out.logits"):
+        JIOC(coordinate=word)(terms, batch, wider, old, task)
+    with pytest.raises(Failed, match="the logits are of 6 classes, and the task has seen 7$"):
+        JIOC(coordinate=word)(terms, batch, Output(out.logits[:, :6]), old, task)
+    assert JIOC(coordinate="none")(terms, batch, wider, old, task) == terms
+
+
+def test_a_teacher_of_fewer_than_the_old_classes_is_refused_and_one_of_more_is_cut() -> None:
+    terms, batch, out, old = step()
+    with pytest.raises(Failed, match="the teacher's logits are of 4 classes, and 5 are old"):
+        JIOC()(terms, batch, out, Output(old.logits[:, :4]), TASK)
+    wider = Output(torch.cat([old.logits, old.logits], 1))
+    of_more, usual = (JIOC()(terms, batch, out, teacher, TASK)["kd"] for teacher in (wider, old))
+    assert torch.equal(of_more, usual)

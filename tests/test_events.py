@@ -51,7 +51,7 @@ def test_bic_fits_its_bias_on_images_that_the_first_stage_did_not_see() -> None:
     (first, _, _), (second, options, _) = recorded(run)
     assert isinstance(first, Mixed) and isinstance(second, Mixed)
     seen, held = set(first.index.tolist()), set(second.index.tolist())
-    assert not seen & held and options["stage"] == "second" and options["coordination"] is None
+    assert not seen & held and options["stage"] == "second"
     labels = run.train.labels[torch.tensor(sorted(held))].tolist()
     assert {labels.count(c) for c in range(7)} == {int(0.1 * 200 / 4)}
 
@@ -105,7 +105,24 @@ def test_foster_balances_each_stage_with_its_own_beta() -> None:
     assert first.tolist() == pytest.approx(class_balance(counts, method.options.beta1).tolist())
     assert second.tolist() == pytest.approx(class_balance(counts, method.options.beta2).tolist())
     assert method.options.beta1 != method.options.beta2
-    assert boost["net"] is method.boosted and compress["coordination"] is None
+    assert boost["net"] is method.boosted and compress["stage"] == "second"
+
+
+@pytest.mark.parametrize(
+    ("method", "terms"),
+    [
+        ("bic", {"bias"}),
+        ("foster", {"compress"}),
+        ("podnet", {"cls", "flat", "spatial", "kd", "quiet"}),  # the same loss once more
+    ],
+)
+def test_jioc_leaves_second_stages_with_a_loss_of_their_own_alone(method: str, terms: set[str]) -> None:
+    run = started(method, 1, coordination={"coordinate": "jioc"})
+    lines: list[dict[str, Any]] = []
+    run.engine.on_epoch = lines.append
+    run.learn_next()
+    assert {"cls", "kd", "quiet"} <= set(lines[0]["terms"]) and lines[0]["stage"] == "later"
+    assert set(lines[-1]["terms"]) == terms and lines[-1]["stage"] == "second"
 
 
 def test_foster_keeps_nothing_that_nobody_reads() -> None:

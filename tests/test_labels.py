@@ -180,9 +180,9 @@ def test_a_method_whose_memory_is_its_own_says_so() -> None:
     ]
 
 
-def own(**values: Any) -> dict[str, Any]:
-    """A result of a method in a file, which has gone since; its schedules are a tenth of iCaRL's."""
-    usual = SPECS["icarl"]
+def own(host: str = "icarl", **values: Any) -> dict[str, Any]:
+    """A result of a method in a file, which has gone since, made from one of ours with a tenth of iCaRL's schedules."""
+    usual = SPECS[host]
     spec = replace(
         usual,
         name="mine",
@@ -205,6 +205,19 @@ def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_fo
     ]
     assert names(own(later={"epochs": 30}), resolved()) == ["Mine, epochs 30", "iCaRL"]
     assert groups(own(later={"epochs": 30}))[0].scene.endswith("epochs 30")
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "told"),
+    [({}, "Mine", "exemplars, epochs 30, second-epochs 4"), ({"method": None}, "mine", "2,000 exemplars")],
+)
+def test_a_method_of_ones_own_with_a_second_stage_has_a_row_beside_the_paper(
+    said: dict[str, Any], name: str, told: str
+) -> None:
+    (g,) = groups(own("podnet", later={"epochs": 30}, second={"epochs": 4}) | said)
+    (row,) = summarise([g], beside_paper=True).rows
+    assert row[0] == name and row[-3:] == ["–", "–", "–"]
+    assert g.scene.endswith(told)
 
 
 def test_two_states_of_a_method_file_are_two_rows() -> None:

@@ -1,18 +1,28 @@
 """A method in a file of its own: it runs, takes JIOC by a flag, and a file that is no method is refused."""
 
 import hashlib
+import inspect
 import itertools
 import json
+import linecache
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import jioc
+import jioc.methods
 from jioc.cli import main
+from jioc.engine import Engine
 from jioc.errors import Interrupted, Refused
+from jioc.losses import cross_entropy
 from jioc.methods import specs
 from jioc.report.runs import group, read
 from jioc.runner import run
@@ -61,7 +71,7 @@ class Wrong(jioc.Method):
         ("{0: out.logits[:, 0]}", "the loss of wrong names a term 0; a name is a word, such as 'cls'"),
         ('{"cls": batch.y}', "the loss 'cls' of wrong holds int64; floating-point numbers are needed"),
         ('{"cls": out.logits[:, 0].detach()}', "the loss of wrong has no gradient: no term depends on what is trained"),
-        ('{"ce": out.logits[:, 0]}', "input coordination weighs the loss 'cls', and this method has only ce"),
+        ('{"ce": out.logits[:, 0]}', "input coordination weighs the term 'cls', and this loss has only ce"),
     ],
 )
 def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
@@ -117,6 +127,103 @@ def test_a_weight_without_its_term_is_refused_once_there_are_old_classes(
     assert sentence in told and told.count("\n") == bool(sentence)
     log = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert {line["task"] for line in log} == ({1} if sentence else {1, 2})  # before an epoch of the second was done
+
+
+STAGED = """
+import copy
+from dataclasses import replace
+from functools import partial
+
+import jioc
+from jioc.losses import cross_entropy
+
+
+@jioc.register(replace(jioc.methods.SPECS["podnet"], name="staged", title="Staged", options=jioc.Spec.options))
+class Staged(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return {"cls": cross_entropy(out.logits, batch.y)}
+
+    def weights(self, task):
+        return {"cls": WEIGHT}
+
+    def tuning(self, batch, out, old, task):
+        return {"TERM": cross_entropy(out.logits, batch.y)}
+
+    def learn(self, task, data, fit):
+        self.net.grow(task.n_new, self.generator)
+        fit(self, task, data.with_memory(self.memory))
+        if task.n_old:
+            balanced = copy.copy(self.memory)
+            balanced.update(data.classes, partial(data.features, self.net), data.generator, classes=task.n_old)
+            fit(self, task, data.of(balanced.index), stage="second"HOW)
+        self.remember(task, data)
+        self.keep_teacher()
+"""
+BOTH = {"cls", "kd", "quiet"}
+
+
+def staged(folder: Path, term: str = "cls", how: str = ", loss=self.tuning", weight: str = "1.0", **more: Any) -> Path:
+    """The folder of a run whose second stage is trained in that way."""
+    folder.mkdir()
+    source = STAGED.replace("TERM", term).replace("HOW", how).replace("WEIGHT", weight)
+    (folder / "staged.py").write_text(source)
+    values: dict[str, Any] = {"task_sizes": (8, 2), "memory": 40, "device": "cpu", "batch_size": 256}
+    stages = {stage: {"epochs": 1, "lr": 0.1} for stage in ("first", "later", "second")}
+    run(method=str(folder / "staged.py"), **values, **stages, **more, out=folder / "run")
+    return folder / "run"
+
+
+def keywords(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    return [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("term", "how", "terms"),
+    [
+        ("cls", ", loss=self.tuning", {"cls"}),
+        ("tune", ", loss=self.tuning", {"tune"}),
+        ("cls", ", loss=self.tuning, coordination=self.coordination", BOTH),
+        ("cls", "", BOTH),
+        ("cls", ", loss=self.loss", BOTH),
+        ("cls", ", coordination=None", {"cls"}),
+    ],
+)
+def test_a_second_stage_with_a_loss_of_its_own_is_coordinated_where_that_is_asked_for(
+    term: str, how: str, terms: set[str], tmp_path: Path
+) -> None:
+    log = logged(staged(tmp_path / "jioc", term, how, coordination={"coordinate": "jioc"}))
+    assert [(line["stage"], set(line["terms"])) for line in log] == [
+        ("first", {"cls"}),
+        ("later", BOTH),
+        ("second", terms),
+    ]
+
+
+def test_a_loss_that_is_given_is_not_multiplied_by_the_methods_weights(tmp_path: Path) -> None:
+    """So it does not matter whether its term has a name that they weigh."""
+    runs = [
+        staged(tmp_path / str(i), term, weight=w)
+        for i, (term, w) in enumerate([("cls", "0.25"), ("tune", "0.25"), ("cls", "1.0")])
+    ]
+    named, other, unweighed = [(out / "model.safetensors").read_bytes() for out in runs]
+    assert named == other != unweighed
+
+
+def test_the_docs_name_all_that_fit_and_run_take_and_tell() -> None:
+    methods, readme = ((EXAMPLE.parent.parent / name).read_text() for name in ("docs/methods.md", "README.md"))
+    named = {row.split("`")[1] for row in methods.splitlines() if row.startswith("| `")}
+    assert {p.name for p in keywords(Engine.fit)} <= named
+    assert all(f"`{p.name}" in readme for p in keywords(run))
+    kinds = {
+        kind
+        for path in (EXAMPLE.parent.parent / "jioc").rglob("*.py")
+        for kind in re.findall(r'tell\(\s*"(\w+)"', path.read_text())
+    }
+    assert len(kinds) == 6 and all(f'`"{kind}"`' in readme for kind in kinds)
 
 
 READS = """
@@ -339,3 +446,74 @@ assert jioc.methods.SPECS["mine"].title == "Mended"  # a notebook's cell is run 
 @pytest.mark.parametrize("when", ["loaded", "first"])
 def test_nobody_takes_the_name_of_a_method_of_ours(when: str) -> None:
     subprocess.run([sys.executable, "-c", TAKER, when], check=True)
+
+
+CELL = """
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="cell", title="Cell"))
+class Cell(jioc.Method):
+    scale = 1.0
+
+    def loss(self, batch, out, old, task):
+        return {"cls": self.scale * cross_entropy(out.logits, batch.y)}
+"""
+CELLS = itertools.count()
+
+
+def typed(source: str, readable: bool = True) -> None:
+    """Run Python code as a notebook does, which keeps what was typed for who asks; or as a plain prompt."""
+    name = f"<cell {next(CELLS)}>"
+    if readable:
+        linecache.cache[name] = len(source), None, source.splitlines(True), name
+    names = {"jioc": jioc, "replace": replace, "cross_entropy": cross_entropy, "__name__": "a notebook"}
+    exec(compile(source, name, "exec"), names)
+
+
+@pytest.fixture
+def registered() -> Iterator[None]:
+    """What a test registers as "cell" is gone after it."""
+    yield
+    for held in (specs.SPECS, specs._CLASSES):
+        held.pop("cell", None)
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize("change", [("1.0", "2.0"), ("batch.y)", "batch.y) / 2")])
+def test_a_run_does_not_go_on_with_another_class_of_a_notebook(change: tuple[str, str], tmp_path: Path) -> None:
+    small = {"method": "cell", "task_sizes": (8, 2), "memory": 40, "device": "cpu", "checkpoint_every": 0}
+    stages = {"first": {"epochs": 1}, "later": {"epochs": 1}}
+    steps = itertools.count()
+    typed(CELL)
+    with pytest.raises(Interrupted):
+        run(**small, **stages, out=tmp_path / "run", stop=lambda: next(steps) == 3)
+    typed(CELL.replace(*change))
+    with pytest.raises(Refused, match="'cell' has changed since this run began"):
+        run(**small, **stages, out=tmp_path / "run", resume=True)
+    typed("# typed anew\n" + CELL)
+    told = run(**small, **stages, out=tmp_path / "run", resume=True)["method"]
+    assert told["sha256"] == json.loads((tmp_path / "run" / "model.json").read_bytes())["method"]["sha256"]
+    assert jioc.load(tmp_path / "run").classes
+    typed(CELL.replace(*change))
+    with pytest.raises(Refused, match="'cell' is not the method's code as it was when this model learnt"):
+        jioc.load(tmp_path / "run")
+
+
+@pytest.mark.usefixtures("registered")
+def test_what_cannot_be_noticed_of_a_class_is_said_and_its_model_has_no_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes: list[str] = []
+    typed(CELL, readable=False)
+    result = run(
+        method="cell",
+        tasks=1,
+        memory=40,
+        first={"epochs": 1},
+        device="cpu",
+        out=tmp_path / "run",
+        callback=lambda kind, what: notes.append(what["text"]) if kind == "note" else None,
+    )
+    assert result["method"]["sha256"] is None
+    assert "the code of 'cell' cannot be read, so that a change of it will not be noticed" in notes
+    del specs.SPECS["cell"], specs._CLASSES["cell"]
+    assert main(["predict", str(tmp_path / "run"), "picture.png"]) == 2
+    assert "unknown method 'cell'; if Python code registers it, open this model there, with" in capsys.readouterr().err

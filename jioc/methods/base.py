@@ -19,7 +19,7 @@ from .kept import kept, refuse_remade, refuse_shared, restored
 from .specs import Spec
 
 Fit = Callable[..., None]
-"""`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's), JIOC applied."""
+"""`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's, JIOC applied)."""
 
 
 class Method:

@@ -72,9 +72,7 @@ class BiC(Method):
             p.requires_grad_(False)
         pair.requires_grad_(True)
         adrift = self.options.bias_loss == "pycil"
-        fit(
-            self, task, held, stage="second", params=[pair], loss=self.bias_loss, coordination=None, train_mode=adrift
-        )  # fmt: skip
+        fit(self, task, held, stage="second", params=[pair], loss=self.bias_loss, train_mode=adrift)
         pair.requires_grad_(False)
         for p in rest:
             p.requires_grad_(True)

@@ -95,7 +95,7 @@ class FOSTER(Method):
         self.balance = class_balance(counts, self.options.beta2).to(self.net.head.weight)
         self.net.grow(task.n_new, self.generator)
         self.compressing = True
-        fit(stage="second", loss=self.compression, coordination=None)
+        fit(stage="second", loss=self.compression)
         self.compressing = False
 
     def remember(self, task: Task, data: TaskData) -> None:

@@ -6,10 +6,14 @@ says otherwise.
 
 import hashlib
 import importlib
+import inspect
+import json
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
@@ -202,6 +206,7 @@ ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
 _OURS = frozenset(SPECS)
 _CLASSES: dict[str, "type[Method]"] = {}
 _OF_FILE: dict[str, list["type[Method]"]] = {}
+_OF_CODE: dict["type[Method]", str | None] = {}  # checksums of classes that somebody's Python code registered
 
 
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
@@ -224,6 +229,8 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
         if known is not None and known.__qualname__ != cls.__qualname__:
             raise ValueError(f"two methods are called {entry.name!r}")
         SPECS[entry.name], _CLASSES[entry.name] = entry, cls
+        if not ours(cls):
+            _OF_CODE[cls] = _checksum(cls)  # now: its file may change while it is in use
         return cls
 
     return keep
@@ -241,13 +248,15 @@ def find(word: str) -> Spec:
 
 
 def sha256(word: str) -> str | None:
-    """The checksum of the file that a method is in; None of a registered one, which the commit tells."""
-    return imported(Path(word)).__sha256__ if word.endswith(".py") else None
+    """The checksum of a method that is not ours: see `sha256_of`."""
+    if word.endswith(".py"):
+        return imported(Path(word)).__sha256__
+    return sha256_of(_CLASSES[word]) if word in _CLASSES else None
 
 
 def refuse_changed(word: str, began: str | None, now: str | None, run: str = "this run") -> None:
-    """A method's file whose checksum is not that with which the run began (older versions kept none)."""
-    if began not in (None, now):
+    """A method whose checksum is not that with which the run began (older versions kept none)."""
+    if began != now and None not in (began, now):
         raise Refused(f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out")
 
 
@@ -256,23 +265,46 @@ def ours(method: "type[Method]") -> bool:
 
 
 def sha256_of(method: "type[Method]") -> str | None:
-    """The checksum of the file that a class came from, whatever became of the file since."""
-    return getattr(sys.modules.get(method.__module__), "__sha256__", None)
+    """The checksum of the file that a class came from, whatever became of the file since, or of the source of a class
+    that Python code registered. None of one of ours, which the commit tells, and where there is no source to read."""
+    return getattr(sys.modules.get(method.__module__), "__sha256__", None) or _OF_CODE.get(method)
+
+
+def _checksum(method: "type[Method]") -> str | None:
+    """Of what the class holds, and those above it that are not ours: plain values, and the source of functions, which
+    a notebook has too. None where a function has no source, as at a prompt."""
+    parts: list[str] = []
+    for cls in method.__mro__:
+        for name, value in sorted(vars(cls).items()) if cls is not object and not ours(cls) else ():
+            function = next((f for kind in WRAPPED if (f := getattr(value, kind, None)) is not None), value)
+            if isinstance(function, FunctionType):
+                try:
+                    parts.append(inspect.getsource(function))
+                except (OSError, TypeError):
+                    return None
+            elif not name.startswith("__"):
+                with suppress(TypeError, ValueError):
+                    parts.append(json.dumps([name, value]))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+WRAPPED = ("__func__", "fget", "func")  # what a static method, a property and a cached one hold
 
 
 def refuse_other(word: str, was: str | None, now: str | None) -> None:
-    """A method's file whose checksum is not that with which a model learnt (older versions kept none)."""
-    if was not in (None, now):
+    """A method whose checksum is not that with which a model learnt (older versions kept none)."""
+    if was != now and None not in (was, now):
+        what = "file" if word.endswith(".py") else "code"
         raise Refused(
-            f"{word!r} is not the method's file as it was when this model learnt: its checksum is another; "
-            "give that file as it was, or train a model with this one"
+            f"{word!r} is not the method's {what} as it was when this model learnt: its checksum is another; "
+            f"give that {what} as it was, or train a model with this one"
         )
 
 
 def of_model(named: str, file: str | None, was: str | None = None) -> str:
     """The method of a saved model. One that is in a file is run only as the file that somebody names.
 
-    `was`: its checksum; a file that has another is not run at all.
+    `was`: its checksum; a file that has another is not run at all, nor is a class.
     """
     own = named.endswith(".py")
     if own and file is None:
@@ -282,6 +314,10 @@ def of_model(named: str, file: str | None, was: str | None = None) -> str:
         raise Refused(f"--method {file!r} does not fit: the method of this model is {named!r}")
     if file is not None and own and Path(file).is_file():
         refuse_other(file, was, hashlib.sha256(Path(file).read_bytes()).hexdigest())
+    if not own and named not in SPECS:
+        raise Refused(f"unknown method {named!r}; if Python code registers it, open this model there, with jioc.load")
+    if not own:
+        refuse_other(named, was, sha256(named))
     return file or named
 
 
@@ -323,7 +359,7 @@ class Told(Options):
 
 
 def told(spec: Spec, checksum: str | None = None) -> dict[str, Any]:
-    """`checksum`: of the file that the method is in."""
+    """`checksum`: of a method that is not ours."""
     own = {"options": spec.options.model_construct(), "sha256": checksum}
     values = {name: getattr(spec, name) for name in Told.model_fields if name not in own} | own
     return {name: plain(value) if isinstance(value, Options) else value for name, value in values.items()}

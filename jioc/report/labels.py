@@ -132,7 +132,7 @@ def departures(config: Values, spec: Spec | None = None) -> Values:
     are those of a stage of that length."""
     spec = spec or SPECS.get(str(config.get("method")))
     here, told = flat(config), Values()
-    for path in LEADING:
+    for path in LEADING if spec else ():
         if here.get(path) is not None and here[path] != at(defaults(config, told, spec), path):
             told[path] = here[path]
     usual = flat(defaults(config, told, spec))

@@ -45,8 +45,8 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
             "stem": config.stem or entry.stem,
             **({} if entry.module == "vectors" else sizes),
             "later": later,
-            "first": _schedule(config.first, _scaled(spec.first, *ratios)),
-            "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),
+            "first": _schedule(config.first, scaled(spec.first, *ratios)),
+            "second": _schedule(config.second, scaled(spec.second, *ratios)) if spec.second else Schedule(),
             **({} if config.memory_per_class is None else {"memory": Config.model_fields["memory"].default}),
             "init_seed": config.seed if config.init_seed is None else config.init_seed,
             "data_seed": config.seed if config.data_seed is None else config.data_seed,
@@ -158,8 +158,8 @@ def _ratio(given: float | None, usual: float | None) -> float:
     return 1.0 if given is None or usual is None else given / usual
 
 
-def _scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
-    """A stage as long and as fast against the later tasks as it usually is."""
+def scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
+    """A stage that many times as long and as fast, its milestones moved with it."""
     assert usual.epochs is not None and usual.lr is not None
     length = max(1, round(usual.epochs * epochs))
     return _with_length(usual, length).model_copy(update={"lr": usual.lr * lr})
@@ -177,8 +177,10 @@ def _schedule(given: Schedule, usual: Schedule) -> Schedule:
 
 def _with_length(usual: Schedule, epochs: int | None) -> Schedule:
     assert usual.epochs is not None and epochs is not None
-    milestones = tuple(sorted({max(1, round(m * epochs / usual.epochs)) for m in usual.milestones or ()}))
-    return usual.model_copy(update={"epochs": epochs, "milestones": milestones or None})
+    if usual.milestones is None:
+        return usual.model_copy(update={"epochs": epochs})
+    milestones = tuple(sorted({max(1, round(m * epochs / usual.epochs)) for m in usual.milestones}))
+    return usual.model_copy(update={"epochs": epochs, "milestones": milestones})
 
 
 def total_epochs(config: Config, spec: Spec, task: int) -> int:

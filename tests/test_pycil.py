@@ -13,7 +13,7 @@ from jioc import pycil
 from jioc.cli import main
 from jioc.config import Config
 from jioc.errors import Refused
-from jioc.resolve import merged, resolve
+from jioc.resolve import resolve
 
 FILE: dict[str, Any] = {  # what every one of them has
     "prefix": "reproduce",
@@ -72,6 +72,19 @@ def file(tmp_path: Path) -> Any:
     return write
 
 
+@pytest.fixture
+def run_of(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The settings that the command makes of a file and flags."""
+
+    def config(path: Path, *flags: str) -> Config:
+        shown: list[Config] = []
+        monkeypatch.setattr("jioc.estimate.show", shown.append)
+        assert main(["run", "--pycil", str(path), *flags, "--dry-run"]) == 0
+        return shown[0]
+
+    return config
+
+
 def settled(path: Path) -> Config:
     return resolve(settings.make(**pycil.read(path)[0]))
 
@@ -128,10 +141,31 @@ def test_the_seed_is_the_class_order_s(file: Any) -> None:
     assert "order_seed" not in values
 
 
-def test_our_flag_for_epochs_scales_the_stages_of_a_file_too(file: Any) -> None:
-    values, _ = pycil.read(file("foster"))
-    shorter = resolve(settings.make(**merged(values, {"later": {"epochs": "17"}})))
-    assert [s.epochs for s in (shorter.first, shorter.later, shorter.second)] == [20, 17, 13]
+@pytest.mark.parametrize(
+    ("method", "file_has", "flags", "epochs"),
+    [
+        ("foster", {}, ["--epochs", "17"], (20, 17, 13)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--epochs", "20"], (200, 20, None)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--epochs", "10"], (100, 10, None)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--epochs", "20", "--first-epochs", "30"], (30, 20, None)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--first-epochs", "50"], (50, 10, None)),
+        ("podnet", {"epochs": 20, "ft_epochs": 4}, ["--epochs", "10"], (10, 10, 2)),
+    ],
+)
+def test_our_flag_for_epochs_keeps_the_proportions_of_a_file(
+    method: str, file_has: dict[str, Any], flags: list[str], epochs: tuple[Any, ...], file: Any, run_of: Any
+) -> None:
+    config = run_of(file(method, **file_has), *flags)
+    assert (config.first.epochs, config.later.epochs, config.second.epochs) == epochs
+
+
+def test_what_a_file_says_of_rates_and_milestones_scales_with_our_flags_too(file: Any, run_of: Any) -> None:
+    path = file(init_epoch=100, init_milestones=[40, 80], init_lr=0.2, epochs=10, milestones=[4, 6], lrate=0.1)
+    config = run_of(path, "--epochs", "5", "--lr", "0.05")
+    assert (config.first.milestones, config.later.milestones) == ((20, 40), (2, 3))
+    assert (config.first.lr, config.later.lr) == (0.1, 0.05)
+    assert run_of(path) == settled(path)
+    assert run_of(file(milestones=[]), "--epochs", "5").later.milestones == ()
 
 
 @pytest.mark.parametrize(("word", "device"), [(["0"], "auto"), (["3"], "cuda:3"), ([-1], "cpu"), ("-1", "cpu")])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from trees import class_folders
 
 from jioc import config as settings
 from jioc import pycil
@@ -230,8 +231,8 @@ def test_a_file_that_is_none_of_pycil_s_is_refused(text: str | None, sentence: s
 
 def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path, capsys: Any) -> None:
     path, out = file("bic", seed=[1, 2]), tmp_path / "run"
-    flags = "--data digits --base 4 --increment 3 --epochs 1 --memory 40 --order-seed 5 --coordinate ic --device cpu"
-    assert main(["run", "--pycil", str(path), *flags.split(), "--out", str(out)]) == 0
+    flags = "--data digits --backbone tiny --base 4 --increment 3 --epochs 1 --memory 40 --order-seed 5 --device cpu"
+    assert main(["run", "--pycil", str(path), *flags.split(), "--coordinate", "ic", "--out", str(out)]) == 0
     assert "note: as in PyCIL's code, --bias-loss pycil" in capsys.readouterr().err
     kept = yaml.safe_load((out / "config.yaml").read_text())
     assert (kept["method"], kept["data"], kept["base"], kept["memory"], kept["order_seed"]) == (
@@ -249,6 +250,22 @@ def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path
     capsys.readouterr()
     assert main(["run", "der", "--pycil", str(path), *flags.split()]) == 2
     assert "is an experiment of bic, not of der" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("network", ["resnet18", "resnet32"])
+def test_other_data_is_learnt_by_the_network_of_the_file(
+    network: str, file: Any, run_of: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the command and from Python."""
+    folder = str(class_folders(tmp_path / "imagenet", {"a": 2, "b": 2}))
+    path = file(dataset="imagenet100", convnet_type=network, init_cls=1, increment=1)
+    assert run_of(path, "--data", folder).backbone == network
+    values, _ = pycil.read(path)
+    assert run_of(path, "--data", folder) == resolve(settings.make(**values | {"data": folder}))
+    assert run_of(path, "--data", folder, "--backbone", "tiny").backbone == "tiny"
+    capsys.readouterr()
+    assert main(["run", "--pycil", str(path), "--dry-run"]) == 2
+    assert "'imagenet100' is known by its folder alone" in capsys.readouterr().err
 
 
 def test_the_page_has_a_word_on_every_key() -> None:

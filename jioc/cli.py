@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
-from . import __version__, recipes, sinks
+from . import __version__, pycil, recipes, sinks
 from . import config as settings
 from .errors import Failed, Interrupted, Refused, first_process, processes, sentence, speaks, unknown
 from .flags import Parser, add_config, idle, said
@@ -37,6 +37,8 @@ def run(words: list[str]) -> int:
         raise Refused(f"{str(experiment)!r} is an experiment of {from_file['method']}, not of {named}")
     own["method"] = named
     values = said(found, spec)
+    if experiment is not None:
+        from_file = pycil.over(from_file, values)
     given = settings.make(**merged(from_file, values))
     config = resolve(given)
     refuse_idle_schedules(given, config)
@@ -87,8 +89,6 @@ def _config_file(words: list[str]) -> tuple[dict[str, Any], list[str]]:
     if found.config and found.pycil:
         raise Refused("--config and --pycil exclude each other")
     if found.pycil:
-        from . import pycil
-
         return pycil.read(Path(found.pycil), ordered=bool(found.order or found.order_seed))
     return settings.read(Path(found.config)) if found.config else {}, []
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from . import config as settings
 from .callback import Callback
-from .config import OF_DATA, Config
+from .config import OF_DATA, Config, at
 from .data.catalogue import DATASETS
 from .errors import Refused
 from .methods.specs import Spec, find, refuse_changed, sha256, understood
-from .recipes import PLAIN, Recipe, Values
+from .recipes import PLAIN, RECIPES, Recipe, Values
 from .resolve import merged, refuse_idle, resolve
 from .store import must_be_the_same
 from .words import counted
@@ -45,13 +45,24 @@ def plan(
     for seed in seeds:
         for name, values in wanted.items():
             spec = find(str(values["method"]))
-            said = merged(merged(PLAIN, scaled(values, spec, scale)), over(spec)) | {"seed": seed}
+            flags, values = over(spec), scaled(values, spec, scale)
+            if recipe is RECIPES.get(recipe.name):
+                values = _following(values, flags)
+            said = merged(merged(PLAIN, values), flags) | {"seed": seed}
             folder = out / f"{name}-seed{seed}"
             jobs.append(Job(folder.name, resolve(settings.make(**said)), folder))
     if all(job.config.coordination.coordinate == "none" for job in jobs):
         for job in jobs[:1]:
             refuse_idle(job.config.coordination, over(find(job.config.method)).get("coordination", {}))
     return jobs
+
+
+def _following(values: Values, flags: Values) -> Values:
+    """A recipe of ours under another --epochs: all its stages follow. Those of somebody's file stay as written."""
+    epochs, before = at(flags, "later.epochs"), at(values, "later.epochs")
+    if None in (epochs, before) or str(epochs) == str(before):
+        return values
+    return {name: value for name, value in values.items() if name not in ("first", "second")}
 
 
 def select(named: dict[str, Values], only: list[str] | None) -> dict[str, Values]:

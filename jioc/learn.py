@@ -44,7 +44,7 @@ def main(words: list[str]) -> int:
     own.pop("model")
     own["method"] = method
     given = said(found, spec)
-    config = _resolved(merged(values, given))
+    config = _resolved(merged(values, given) | {name: values[name] for name in SETTLED & values.keys()})
     notes = idle(given, config)
     if not folder.exists():
         raise Refused(f"there is no folder {str(folder)!r}")

@@ -14,6 +14,7 @@ from . import config as settings
 from .data import catalogue as datasets
 from .errors import Refused, unknown
 from .methods.specs import SPECS, Spec, own_options
+from .resolve import scaled
 
 Targets = dict[str, tuple[str, ...]]
 """For a key of PyCIL, the settings that it gives a value to, with dots."""
@@ -93,6 +94,7 @@ COMMON: Targets = {"init_cls": ("base",), "increment": ("increment",), "batch_si
 NEEDED = ("model_name", "dataset", "convnet_type", "init_cls", "increment", "memory_size", "shuffle", "seed")
 MORE = ("memory_per_class", "fixed_memory", "device")
 IDLE = ("prefix", "num_workers", "wb-project")
+STAGES = ("first", "later", "second")
 COIL_MEMORY = 2000  # whatever its file says
 
 
@@ -121,6 +123,18 @@ def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
     except Refused as error:
         raise Refused(f"{place} {error}") from None
     return values, notes
+
+
+def over(values: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
+    """A file's settings under our flags: with --epochs and --lr all its stages keep the file's own proportions."""
+    file, found = settings.make(**values), dict(values)
+    given = settings.make(method=file.method, later=said.get("later", {})).later
+    ratios = [(getattr(given, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")]
+    for name in STAGES:
+        stage = getattr(file, name)
+        if stage.epochs is not None:
+            found[name] = scaled(stage, *ratios).model_dump(exclude_none=True)
+    return found
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -155,8 +169,8 @@ def _refuse_unknown(given: dict[str, Any], known: Known, name: str, place: str) 
 
 def _usual(spec: Spec, known: Known) -> dict[str, Any]:
     """The method with the schedules of PyCIL's code, whole, so that what the file gives changes nothing else."""
-    stages = {"first": spec.first, "later": spec.later, "second": spec.second}
-    schedules = {name: stage.model_dump(exclude_none=True) for name, stage in stages.items() if stage is not None}
+    stages = {name: stage for name in STAGES if (stage := getattr(spec, name)) is not None}
+    schedules = {name: stage.model_dump(exclude_none=True) for name, stage in stages.items()}
     return {"method": spec.name, **schedules, "options": dict(known.options)}
 
 

@@ -17,9 +17,9 @@ from . import config as settings
 from .config import Options, Seed, refusal
 from .errors import Refused, unknown
 from .methods import specs
-from .methods.specs import FIRST, own_options
+from .methods.specs import FIRST
 from .pycil import METHODS
-from .resolve import merged, refuse_idle
+from .resolve import merged, of_method, refuse_idle
 
 Values = dict[str, Any]
 Runs = dict[str, Values]
@@ -316,13 +316,13 @@ def read(path: Path) -> Recipe:
                 raise Refused(f"{str(path)!r}: {name!r} cannot name a folder; letters, digits and . _ + - can")
             if name in runs:
                 raise Refused(f"{str(path)!r} names two runs {name!r}")
-            runs[name] = merged(merged(base, nested(change or {})), nested(dict(combined)))
+            said = merged(nested(change or {}), nested(dict(combined)))
+            runs[name] = merged(base, said)
             if "method" not in runs[name]:
                 raise Refused(f"{str(path)!r}: run {name!r} has no method")
             try:
                 config = settings.make(**runs[name])
-                own_options(specs.find(config.method), config.options)
-                said = merged(nested(change or {}), nested(dict(combined)))
+                of_method(config, specs.find(config.method))
                 refuse_idle(config.coordination, said.get("coordination", {}))
                 coordinated |= config.coordination.coordinate != "none"
             except Refused as error:

@@ -1,18 +1,21 @@
 """From what a user said to everything that a run needs: defaults filled in, impossible wishes refused. No torch."""
 
 import copy
+import itertools
 from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
-from .config import Config, Coordination, Schedule, at, without_effect
+from pydantic import ValidationError
+
+from .config import Config, Coordination, Options, Schedule, at, make, plain, without_effect
 from .data import catalogue as datasets
 from .errors import Refused
 from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
 from .words import counted
 
-STAGES = ("later", "first", "second")
+STAGES = ("later", "first", "second")  # the others follow the first of them
 
 
 def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
@@ -26,7 +29,7 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         raise Refused(
             f"{entry.name} comes as images of {entry.size}x{entry.size}; --image-size and --canvas cannot change that"
         )
-    options = own_options(spec, config.options)
+    options = of_method(config, spec)
     coordination = config.coordination
     refuse_idle(coordination, coordination.model_fields_set)
     backbone = config.backbone or entry.backbone
@@ -37,13 +40,9 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
         _check_memory(config, spec)
     if entry.place is None:  # of somebody's own images some classes may prove to hold none
         refuse_small_memory(config, entry.classes, spec)
-    if spec.second is None and config.second != Schedule():
-        raise Refused(f"second: {spec.name} has no second stage")
     for stage in STAGES:
         _check_milestones(stage, getattr(config, stage).milestones or ())
     whole = {"coordinate": coordination.coordinate, "host_kd": coordination.host_kd or spec.host_kd}
-    later = _schedule(config.later, spec.later)
-    ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
     canvas = datasets.usual_canvas(size) if entry.module == "pictures" else size
     sizes = {"image_size": size, "canvas": config.canvas or canvas}
     return config.model_copy(
@@ -53,14 +52,19 @@ def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | No
             "backbone": backbone,
             "stem": config.stem or entry.stem,
             **({} if entry.module == "vectors" else sizes),
-            "later": later,
-            "first": _schedule(config.first, _scaled(spec.first, *ratios)),
-            "second": _schedule(config.second, _scaled(spec.second, *ratios)) if spec.second else Schedule(),
+            **_schedules(config, spec),
             **({} if config.memory_per_class is None else {"memory": Config.model_fields["memory"].default}),
             "init_seed": config.seed if config.init_seed is None else config.init_seed,
             "data_seed": config.seed if config.data_seed is None else config.data_seed,
         }
     )
+
+
+def of_method(config: Config, spec: Spec) -> Options:
+    """The method's own options, checked; a second stage is refused where it has none."""
+    if spec.second is None and config.second != Schedule():
+        raise Refused(f"second: {spec.name} has no second stage")
+    return own_options(spec, config.options)
 
 
 def refuse_idle(coordination: Coordination, said: Collection[str]) -> None:
@@ -96,11 +100,7 @@ def idle_schedule(stage: str, given: dict[str, Any], used: Schedule) -> list[str
     return [f"{told} in {length}"] if late else []
 
 
-STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say once another is given
-    "method": ("options", "later", "first", "second", "coordination.host_kd"),
-    "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
-    "backbone": ("stem",),
-    "image_size": ("canvas", "backbone", "stem"),
+RIVALS: dict[str, tuple[str, ...]] = {  # what a setting rules out
     "seed": ("init_seed", "data_seed"),
     "memory": ("memory_per_class",),
     "memory_per_class": ("memory",),
@@ -109,58 +109,90 @@ STALE: dict[str, tuple[str, ...]] = {  # what a file's settings no longer say on
     "base": ("tasks", "task_sizes"),
     "increment": ("tasks", "task_sizes"),
     "task_sizes": ("tasks", "base", "increment"),
-    "later.epochs": ("later.milestones", "first.epochs", "first.milestones", "second.epochs", "second.milestones"),
-    "later.lr": ("first.lr", "second.lr"),
-    "first.epochs": ("first.milestones",),
-    "second.epochs": ("second.milestones",),
 }
 
-
-RIVALS = {
-    "seed",
-    "memory",
-    "memory_per_class",
-    "order_seed",
-    "tasks",
-    "base",
-    "increment",
-    "task_sizes",
-}  # they hold, changed or not
+FILLED = (
+    *("method", "data", "backbone", "stem", "coordination.host_kd"),
+    *("later.epochs", "later.lr", "first.epochs", "first.lr"),
+)
+"""What `resolve` fills in and nobody writes whole: it tells a run's own config.yaml from a file that somebody wrote."""
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """A file's settings with others over them; what was derived from a setting that changes is derived anew. Of a
-    setting that the file does not have nothing was derived: somebody wrote it."""
-    both = copy.deepcopy(below)
-    for name, derived in STALE.items():
-        given, before = at(above, name), at(below, name)
-        if given is not None and (name in RIVALS or (before is not None and _differ(name, given, before))):
-            for other in _of_size(both, before) if name == "image_size" else derived:
-                section, _, key = other.rpartition(".")
-                holder = both.get(section) if section else both
-                if isinstance(holder, dict) and holder.get(key) is not None:
-                    del holder[key]
+    """A file's settings with others over them. What somebody wrote or chose stays but for what is over it and for its
+    rivals; milestones move with the length of their stage."""
+    both = _chosen(below, above.get("data"))
+    for name, rivals in RIVALS.items():
+        if above.get(name) is not None:
+            for rival in rivals:
+                both.pop(rival, None)
     for key, value in above.items():
         both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
+    for stage in STAGES:
+        if at(both, f"{stage}.milestones") and at(above, f"{stage}.milestones") is None:
+            both[stage]["milestones"] = _moved(below[stage], stage, both)
     return both
 
 
-def _differ(name: str, given: Any, before: Any) -> bool:
-    """Whether a setting changes: words as they are written, numbers however they are."""
-    if name not in ("method", "data", "backbone"):
-        with suppress(TypeError, ValueError):
-            return float(given) != float(before)
-    return str(given) != str(before)
+def _chosen(values: dict[str, Any], other: Any) -> dict[str, Any]:
+    """A run's own settings less those that follow from others of them, and will again: what departs, somebody chose.
+    A file that somebody wrote is left as it is. `other`: data that takes the place of the file's."""
+    found = copy.deepcopy(values)
+    if all(at(values, path) is not None for path in FILLED):
+        for path in (*_of_method(values), *_of_data(values, other)):
+            section, _, name = path.rpartition(".")
+            holder = found[section] if section else found
+            if holder[name] is not None:  # None fills nothing in, and tells that it was written
+                del holder[name]
+    return found
 
 
-def _of_size(values: dict[str, Any], size: Any) -> list[str]:
-    """What is as the image size gives it; anything else somebody chose."""
+def _of_method(values: dict[str, Any]) -> list[str]:
+    """What follows from the method. Of one that is gone nobody can tell what departs: all of it follows."""
+    parts = {name: part for name in (*STAGES, "options") if isinstance(part := values.get(name), dict)}
+    try:
+        spec = find(str(values["method"]))
+    except Refused:
+        return [f"{section}.{name}" for section, part in parts.items() for name in part] + ["coordination.host_kd"]
+    found = ["coordination.host_kd"] * (values["coordination"]["host_kd"] == spec.host_kd)
+    said: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
+    for stage, name in itertools.product(STAGES, Schedule.model_fields):  # each after those that it follows from
+        usual = plain(_schedules(make(method=spec.name, **said), spec)[stage])[name]
+        if (value := at(values, f"{stage}.{name}")) not in (None, usual):
+            said[stage][name] = value
+        elif name in parts.get(stage, {}):
+            found.append(f"{stage}.{name}")
+    options = plain(spec.options.model_construct())
+    return found + [f"options.{n}" for n, value in parts.get("options", {}).items() if options.get(n, ...) == value]
+
+
+def _of_data(values: dict[str, Any], other: Any) -> list[str]:
+    """What follows from the data and from the size at which it is seen. Only where other data takes its place does it
+    matter whether somebody chose the size of a folder's images, and only then is the folder looked at."""
+    name, size = str(values["data"]), values.get("image_size")
     if not isinstance(size, int):
         return []
-    usual: dict[str, Any] = {"canvas": datasets.usual_canvas(size)}
-    if values.get("data") not in datasets.DATASETS:
-        usual |= dict(zip(("backbone", "stem"), datasets.network_for(size), strict=True))
-    return [name for name in STALE["image_size"] if values.get(name) == usual.get(name)]
+    entry = datasets.DATASETS.get(name)
+    backbone, stem = (entry.backbone, entry.stem) if entry else datasets.network_for(size)
+    usual: dict[str, Any] = {"backbone": backbone, "stem": stem, "canvas": datasets.usual_canvas(size)}
+    if entry:
+        usual["image_size"] = entry.size
+    elif other not in (None, name):
+        usual["image_size"] = datasets.size_in(name) or size
+    return [name for name in usual if values.get(name) == usual[name]]
+
+
+def _moved(written: dict[str, Any], name: str, values: dict[str, Any]) -> Any:
+    """Milestones that were written for a stage of one length, in one of another; what is no schedule as it is."""
+    with suppress(ValidationError, Refused):
+        stage, epochs = Schedule.model_validate(written), at(values, f"{name}.epochs")
+        if stage.epochs is not None and epochs is None:
+            said = {section: values.get(section, {}) for section in STAGES}
+            epochs = _schedules(make(method="", **said), find(str(values["method"])))[name].epochs
+        length = Schedule(epochs=epochs).epochs
+        if None not in (stage.epochs, length) and stage.epochs != length:
+            return list(_with_length(stage, length).milestones or ())
+    return values[name]["milestones"]
 
 
 def _check_backbone(name: str, entry: datasets.Entry) -> None:
@@ -196,6 +228,16 @@ def refuse_small_memory(config: Config, classes: int, spec: Spec) -> None:
         )
 
 
+def _schedules(config: Config, spec: Spec) -> dict[str, Schedule]:
+    """Of every stage; the first task and a second stage follow the later tasks."""
+    ratios = (_ratio(config.later.epochs, spec.later.epochs), _ratio(config.later.lr, spec.later.lr))
+    return {
+        "later": _schedule(config.later, spec.later),
+        "first": _schedule(config.first, scaled(spec.first, *ratios)),
+        "second": _schedule(config.second, scaled(spec.second, *ratios)) if spec.second else Schedule(),
+    }
+
+
 def _check_milestones(stage: str, given: tuple[int, ...]) -> None:
     rising = sorted(set(given))
     if list(given) != rising:
@@ -212,8 +254,8 @@ def _ratio(given: float | None, usual: float | None) -> float:
     return 1.0 if given is None or usual is None else given / usual
 
 
-def _scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
-    """A stage as long and as fast against the later tasks as it usually is."""
+def scaled(usual: Schedule, epochs: float, lr: float) -> Schedule:
+    """A stage that many times as long and as fast, its milestones moved with it."""
     assert usual.epochs is not None and usual.lr is not None
     length = max(1, round(usual.epochs * epochs))
     return _with_length(usual, length).model_copy(update={"lr": usual.lr * lr})
@@ -231,8 +273,10 @@ def _schedule(given: Schedule, usual: Schedule) -> Schedule:
 
 def _with_length(usual: Schedule, epochs: int | None) -> Schedule:
     assert usual.epochs is not None and epochs is not None
-    milestones = tuple(sorted({max(1, round(m * epochs / usual.epochs)) for m in usual.milestones or ()}))
-    return usual.model_copy(update={"epochs": epochs, "milestones": milestones or None})
+    if usual.milestones is None:
+        return usual.model_copy(update={"epochs": epochs})
+    milestones = tuple(sorted({max(1, round(m * epochs / usual.epochs)) for m in usual.milestones}))
+    return usual.model_copy(update={"epochs": epochs, "milestones": milestones})
 
 
 def total_epochs(config: Config, spec: Spec, task: int) -> int:

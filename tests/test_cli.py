@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from made_results import keep, made
-from trees import class_folders
+from trees import class_folders, picture
 
 from jioc import config as settings
 from jioc.cli import main
@@ -296,27 +296,97 @@ def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
     assert found == {"seed": 1, "order_seed": 1993, "tasks": 5, "later": {"epochs": 9, "lr": 1}}
 
 
-@pytest.mark.parametrize(
-    ("written", "given", "changed"),
-    [(0.1, "0.10", False), ("1e-1", "0.1", False), (0.1, "0.2", True), (0.1, 0.1, False), (0.1, "wrong", True)],
-)
-def test_a_number_written_otherwise_is_the_same_number(written: Any, given: Any, changed: bool) -> None:
+def test_what_somebody_wrote_holds_for_whichever_method_data_and_length_are_chosen() -> None:
     from jioc.resolve import merged
 
-    found = merged({"later": {"lr": written}, "first": {"lr": 0.05}}, {"later": {"lr": given}})
-    assert found["first"] == ({} if changed else {"lr": 0.05})
-    below, above = {"data": "1", "mean": (0.5,)}, {"data": "1.0"}  # folders
-    assert merged(below, above) == above
+    file = {"backbone": "resnet18", "first": {"epochs": 4}, "options": {"kd_weight": 2}, "second": {"lr": 0.1}}
+    file |= {"mean": (0.5,), "canvas": 40, "stem": "imagenet", "coordination": {"host_kd": "add"}}
+    above = {"method": "icarl", "data": "cifar100", "image_size": 32, "later": {"epochs": 9, "lr": "0.6"}}
+    for before in ({}, {"method": "der", "data": "digits", "image_size": 8, "later": {"epochs": 3, "lr": 0.2}}):
+        assert merged(file | before, above) == file | above
 
 
-def test_what_somebody_wrote_holds_for_whichever_method_and_data_are_chosen() -> None:
-    from jioc.resolve import merged
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"later": {"epochs": 2}},
+    {"later": {"epochs": 17, "lr": 0.05}, "first": {"epochs": 9}},
+    {"first": {"weight_decay": 0.1}, "later": {"decay": "cosine"}},
+    {"later": {"milestones": [100]}, "first": {"milestones": []}},
+    {"coordination": {"coordinate": "jioc", "host_kd": "add"}},
+    {"options": {"kd_temperature": 4}},
+]
 
-    file = {"backbone": "resnet18", "first": {"epochs": 4}, "later": {"lr": 0.5}, "options": {"kd_weight": 2}}
-    above = {"method": "icarl", "data": "cifar100", "later": {"epochs": 9}}
-    assert merged(file, above) == file | above | {"later": {"lr": 0.5, "epochs": 9}}
-    derived = merged(file | {"method": "der", "data": "digits"}, above)
-    assert derived == above | {"later": {"epochs": 9}}
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_what_departs_from_the_method_of_a_run_s_config_was_chosen_and_the_rest_follows_another(
+    choice: dict[str, Any],
+) -> None:
+    from jioc.resolve import merged, resolve
+
+    runs = {method: resolve(settings.make(method=method, **choice)) for method in ("icarl", "wa", "ssil", "bic")}
+    for run in runs.values():
+        for method, other in runs.items():
+            assert resolve(settings.make(**merged(settings.plain(run), {"method": method}))) == other
+    gone = settings.plain(runs["bic"]) | {"method": "gone.py"}  # nobody can tell: it follows
+    kept = {"coordination": {"coordinate": runs["bic"].coordination.coordinate}}
+    assert resolve(settings.make(**merged(gone, {"method": "wa"}))) == resolve(settings.make(method="wa", **kept))
+
+
+@pytest.mark.parametrize("choice", [{}, {"backbone": "resnet18"}, {"stem": "imagenet"}, {"flip": False}], ids=str)
+def test_what_departs_from_the_data_of_a_run_s_config_was_chosen_and_the_rest_follows_other(
+    choice: dict[str, Any], tmp_path: Path
+) -> None:
+    from jioc.resolve import merged, resolve
+
+    for name, side in [("small", 20), ("large", 36)]:
+        for label in "ab":
+            picture(tmp_path / name / label / "0.png", size=(side, side))
+    folders = [str(tmp_path / "small"), str(tmp_path / "large")]
+    runs = {data: resolve(settings.make(method="icarl", data=data, **choice)) for data in ("cifar100", *folders)}
+    for run in runs.values():
+        for data, other in runs.items():
+            assert resolve(settings.make(**merged(settings.plain(run), {"data": data}))) == other
+    sized = [resolve(settings.make(method="icarl", data=data, image_size=32, **choice)) for data in folders]
+    assert resolve(settings.make(**merged(settings.plain(sized[0]), {"data": folders[1]}))) == sized[1]
+    gone = settings.plain(sized[0]) | {"data": str(tmp_path / "gone")}  # nobody can tell: it follows
+    assert resolve(settings.make(**merged(gone, {"data": folders[1]}))) == runs[folders[1]]
+
+
+def test_milestones_of_a_file_move_with_the_epochs_that_they_were_written_for() -> None:
+    from jioc.resolve import merged, resolve
+
+    file: dict[str, Any] = {"method": "icarl", "later": {"epochs": 10, "milestones": [4, 8]}}
+    for epochs, milestones in [(20, [8, 16]), ("10", [4, 8]), (1, [1]), ("many", [4, 8])]:
+        assert merged(file, {"later": {"epochs": epochs}})["later"] == {"epochs": epochs, "milestones": milestones}
+    given = {"later": {"epochs": 20, "milestones": [3]}}
+    assert merged(file, given)["later"] == given["later"]
+    assert merged({"later": {"milestones": [4]}}, {"later": {"epochs": 20}})["later"]["milestones"] == [4]
+    run = settings.plain(resolve(settings.make(method="icarl", later={"milestones": [85]}, first={"milestones": [50]})))
+    half = resolve(settings.make(**merged(run, {"later": {"epochs": "85"}})))
+    assert (half.later.milestones, half.first.epochs, half.first.milestones) == ((42,), 100, (25,))
+    assert resolve(settings.make(**merged(run, {"method": "replay"}))).later.milestones == (35,)
+
+
+def test_what_the_method_named_instead_of_a_file_s_lacks_is_refused_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from jioc.resolve import resolve
+
+    path = tmp_path / "c.yaml"
+    own: dict[str, Any] = {"method": "bic", "memory": 40, "second": {"epochs": 3}, "options": {"bias_loss": "pycil"}}
+    for values in (own, settings.plain(resolve(settings.make(**own)))):
+        for name, told in [
+            ("second", "second: wa has no second stage"),
+            ("options", "unknown option of wa 'bias_loss'"),
+        ]:
+            path.write_text(
+                yaml.safe_dump({k: v for k, v in values.items() if k not in {"second", "options"} - {name}})
+            )
+            assert main(["run", "wa", "--config", str(path), "--dry-run"]) == 2
+            assert told in capsys.readouterr().err
+        path.write_text(yaml.safe_dump(values))
+        assert main(["run", "--config", str(path), "--dry-run", "--device", "cpu"]) == 0
+        capsys.readouterr()
 
 
 def test_another_image_size_over_a_config_brings_its_own_canvas_and_network(tmp_path: Path) -> None:
@@ -329,8 +399,11 @@ def test_another_image_size_over_a_config_brings_its_own_canvas_and_network(tmp_
         assert resolve(settings.make(**merged(file, {"image_size": str(other)}))) == flags
     chosen = {"image_size": 20, "canvas": 40, "backbone": "resnet18", "stem": "cifar-pool"}
     assert merged(chosen, {"image_size": 32}) == chosen | {"image_size": 32}
-    named = {"data": "tinyimagenet", "image_size": 32, "canvas": 32, "backbone": "resnet32"}
-    assert merged(named, {"image_size": 64}) == {"data": "tinyimagenet", "image_size": 64, "backbone": "resnet32"}
+    run = settings.plain(
+        resolve(settings.make(method="icarl", data="tinyimagenet", image_size=32, backbone="resnet32"))
+    )
+    other = resolve(settings.make(**merged(run, {"image_size": 84})))
+    assert (other.image_size, other.canvas, other.backbone) == (84, 96, "resnet32")
 
 
 def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:
@@ -372,6 +445,20 @@ def test_a_methods_own_flags_are_known_before_its_name_and_beside_its_file(
     capsys.readouterr()
     assert main(["run", *file, "--kd-weight", "2"]) == 2
     assert capsys.readouterr().err.startswith("jioc: unknown option '--kd-weight'")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"later": {"mileston": [3]}}, {"options": {"kd_wait": 2}}, {"memry": 3}, {"second": {"epochs": 3}}],
+    ids=str,
+)
+def test_a_wrong_name_in_a_run_s_config_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
+    from jioc.resolve import merged, resolve
+
+    run = settings.plain(resolve(settings.make(method="icarl")))
+    edited = {name: run.get(name, {}) | value if isinstance(value, dict) else value for name, value in wrong.items()}
+    with pytest.raises(Refused, match=r"unknown (setting|option)|has no second stage"):
+        resolve(settings.make(**merged(run | edited, {"method": "replay"})))
 
 
 @pytest.mark.parametrize("text", ["later: 5\n", "coordination: jioc\n", "options: null\n", "1: 2\n", "memory: many\n"])

@@ -12,7 +12,10 @@ from digit_files import write
 from PIL import Image
 
 import jioc
+from jioc import config as settings
 from jioc.cli import main
+from jioc.errors import Refused
+from jioc.resolve import resolve
 
 QUICK = ["--backbone", "tiny", "--mean", "0.3", "--std", "0.4", "--memory", "24", "--epochs", "2", "--device", "cpu"]
 
@@ -34,6 +37,24 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(place: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(place / "run", tmp_path / "run"))
+
+
+def test_what_the_first_classes_settled_stays_with_other_epochs(
+    place: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = json.loads((run / "model.json").read_bytes())
+    config = resolve(settings.make(method="bic", data="cifar100", second={"epochs": 3}))
+    (run / "model.json").write_text(json.dumps(about | {"config": settings.plain(config)}))
+    asked: list[settings.Config] = []
+
+    def taught(source: Path, folder: Path, config: settings.Config, *_: Any) -> Any:
+        asked.append(config)
+        raise Refused("enough")
+
+    monkeypatch.setattr("jioc.learn.taught", taught)
+    assert main(["learn", str(run), str(place / "two"), "--epochs", "17"]) == 2
+    later = {"epochs": 17, "milestones": (6, 10, 14)}
+    assert asked == [config.model_copy(update={"later": config.later.model_copy(update=later)})]
 
 
 def contents(folder: Path) -> dict[str, bytes]:

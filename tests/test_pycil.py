@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from trees import class_folders
 
 from jioc import config as settings
 from jioc import pycil
 from jioc.cli import main
 from jioc.config import Config
 from jioc.errors import Refused
-from jioc.resolve import merged, resolve
+from jioc.resolve import resolve
 
 FILE: dict[str, Any] = {  # what every one of them has
     "prefix": "reproduce",
@@ -72,6 +73,19 @@ def file(tmp_path: Path) -> Any:
     return write
 
 
+@pytest.fixture
+def run_of(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The settings that the command makes of a file and flags."""
+
+    def config(path: Path, *flags: str) -> Config:
+        shown: list[Config] = []
+        monkeypatch.setattr("jioc.estimate.show", shown.append)
+        assert main(["run", "--pycil", str(path), *flags, "--dry-run"]) == 0
+        return shown[0]
+
+    return config
+
+
 def settled(path: Path) -> Config:
     return resolve(settings.make(**pycil.read(path)[0]))
 
@@ -128,10 +142,31 @@ def test_the_seed_is_the_class_order_s(file: Any) -> None:
     assert "order_seed" not in values
 
 
-def test_our_flag_for_epochs_scales_the_stages_of_a_file_too(file: Any) -> None:
-    values, _ = pycil.read(file("foster"))
-    shorter = resolve(settings.make(**merged(values, {"later": {"epochs": "17"}})))
-    assert [s.epochs for s in (shorter.first, shorter.later, shorter.second)] == [20, 17, 13]
+@pytest.mark.parametrize(
+    ("method", "file_has", "flags", "epochs"),
+    [
+        ("foster", {}, ["--epochs", "17"], (20, 17, 13)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--epochs", "20"], (200, 20, None)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--epochs", "10"], (100, 10, None)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--epochs", "20", "--first-epochs", "30"], (30, 20, None)),
+        ("icarl", {"init_epoch": 100, "epochs": 10}, ["--first-epochs", "50"], (50, 10, None)),
+        ("podnet", {"epochs": 20, "ft_epochs": 4}, ["--epochs", "10"], (10, 10, 2)),
+    ],
+)
+def test_our_flag_for_epochs_keeps_the_proportions_of_a_file(
+    method: str, file_has: dict[str, Any], flags: list[str], epochs: tuple[Any, ...], file: Any, run_of: Any
+) -> None:
+    config = run_of(file(method, **file_has), *flags)
+    assert (config.first.epochs, config.later.epochs, config.second.epochs) == epochs
+
+
+def test_what_a_file_says_of_rates_and_milestones_scales_with_our_flags_too(file: Any, run_of: Any) -> None:
+    path = file(init_epoch=100, init_milestones=[40, 80], init_lr=0.2, epochs=10, milestones=[4, 6], lrate=0.1)
+    config = run_of(path, "--epochs", "5", "--lr", "0.05")
+    assert (config.first.milestones, config.later.milestones) == ((20, 40), (2, 3))
+    assert (config.first.lr, config.later.lr) == (0.1, 0.05)
+    assert run_of(path) == settled(path)
+    assert run_of(file(milestones=[]), "--epochs", "5").later.milestones == ()
 
 
 @pytest.mark.parametrize(("word", "device"), [(["0"], "auto"), (["3"], "cuda:3"), ([-1], "cpu"), ("-1", "cpu")])
@@ -196,8 +231,8 @@ def test_a_file_that_is_none_of_pycil_s_is_refused(text: str | None, sentence: s
 
 def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path, capsys: Any) -> None:
     path, out = file("bic", seed=[1, 2]), tmp_path / "run"
-    flags = "--data digits --base 4 --increment 3 --epochs 1 --memory 40 --order-seed 5 --coordinate ic --device cpu"
-    assert main(["run", "--pycil", str(path), *flags.split(), "--out", str(out)]) == 0
+    flags = "--data digits --backbone tiny --base 4 --increment 3 --epochs 1 --memory 40 --order-seed 5 --device cpu"
+    assert main(["run", "--pycil", str(path), *flags.split(), "--coordinate", "ic", "--out", str(out)]) == 0
     assert "note: as in PyCIL's code, --bias-loss pycil" in capsys.readouterr().err
     kept = yaml.safe_load((out / "config.yaml").read_text())
     assert (kept["method"], kept["data"], kept["base"], kept["memory"], kept["order_seed"]) == (
@@ -215,6 +250,22 @@ def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path
     capsys.readouterr()
     assert main(["run", "der", "--pycil", str(path), *flags.split()]) == 2
     assert "is an experiment of bic, not of der" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("network", ["resnet18", "resnet32"])
+def test_other_data_is_learnt_by_the_network_of_the_file(
+    network: str, file: Any, run_of: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By the command and from Python."""
+    folder = str(class_folders(tmp_path / "imagenet", {"a": 2, "b": 2}))
+    path = file(dataset="imagenet100", convnet_type=network, init_cls=1, increment=1)
+    assert run_of(path, "--data", folder).backbone == network
+    values, _ = pycil.read(path)
+    assert run_of(path, "--data", folder) == resolve(settings.make(**values | {"data": folder}))
+    assert run_of(path, "--data", folder, "--backbone", "tiny").backbone == "tiny"
+    capsys.readouterr()
+    assert main(["run", "--pycil", str(path), "--dry-run"]) == 2
+    assert "'imagenet100' is known by its folder alone" in capsys.readouterr().err
 
 
 def test_the_page_has_a_word_on_every_key() -> None:

@@ -135,6 +135,7 @@ def test_the_line_of_any_run_gives_its_settings(
     config = resolve(settings.make(**other, **given, device="cpu", checkpoint_every=7))
     differs = settings.differences(settings.plain(repeated(config)), settings.plain(config))
     assert set(differs) <= MACHINE
+    assert resolve(settings.make(**merged(settings.plain(config), {}))) == config  # and so does its config.yaml
 
 
 def test_the_line_of_a_run_lists_its_data_twice_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,6 +255,67 @@ def test_schedules_without_effect_that_were_chosen_can_be_repeated_from_what_was
         assert resolve(config) == used
     longer = settings.make(**merged(settings.plain(used), {"later": {"epochs": 30}}))
     refuse_idle_schedules(longer, resolve(longer))
+
+
+WRITTEN: dict[str, Any] = {
+    "method": "icarl", "data": "cifar10", "memory": 200, "backbone": "resnet18", "first": {"epochs": 50},
+    "later": {"epochs": 4}, "options": {"kd_temperature": 4}, "coordination": {"coordinate": "jioc", "host_kd": "add"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"runs": {"icarl": {}, "other": {"method": "wa"}}},
+        {"matrix": {"method": ["icarl", "wa"]}},
+        {"matrix": {"data": ["cifar10", "cifar100"]}},
+        {"matrix": {"later.epochs": [4, 8]}},
+        {"runs": {"a": {"method": "wa"}, "b": {"data": "cifar100"}}, "matrix": {"later.epochs": [4, 8]}},
+    ],
+    ids=str,
+)
+def test_what_is_written_for_every_run_holds_for_every_run(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    path.write_text(json.dumps({"base": WRITTEN} | change))
+    changed = {"method", "data", "later.epochs"}
+    for job in plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path):
+        values = settings.flat(settings.plain(job.config))
+        assert {k: v for k, v in settings.flat(WRITTEN).items() if values[k] != v}.keys() <= changed
+    flags = {"later": {"epochs": "3"}, "data": "digits"}
+    for job in plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: flags, tmp_path):
+        assert (job.config.first.epochs, job.config.later.epochs, job.config.backbone) == (50, 3, "resnet18")
+
+
+def test_a_run_s_config_may_be_the_base_of_other_methods_and_data(tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    choice: dict[str, Any] = {"later": {"epochs": 4}, "memory": 200, "options": {"kd_temperature": 4}}
+    base = settings.plain(resolve(settings.make(method="icarl", **choice)))
+    path.write_text(json.dumps({"base": base, "runs": {"wa": {"method": "wa"}}, "matrix": {"data": ["cifar100"]}}))
+    (job,) = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path)
+    assert job.config == resolve(settings.make(method="wa", data="cifar100", **choice))
+    (job,) = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {"data": "cifar10"}, tmp_path)
+    assert job.config == resolve(settings.make(method="wa", data="cifar10", **choice))
+
+
+@pytest.mark.parametrize(
+    ("base", "told"),
+    [
+        ({"method": "icarl", "options": {"kd_weight": 2}}, "unknown option of wa 'kd_weight'; there is kd_temperature"),
+        ({"method": "bic", "second": {"epochs": 2}}, "second: wa has no second stage"),
+    ],
+)
+def test_what_a_method_of_a_grid_lacks_is_refused_by_run_and_name(base: Any, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    path.write_text(json.dumps({"base": base, "matrix": {"method": [base["method"], "wa"]}}))
+    with pytest.raises(Refused, match=f"run 'wa': {told}$"):
+        recipes.find(str(path))
+
+
+@pytest.mark.parametrize(("epochs", "first"), [(None, 200), ("1", 200), ("17", 20)])
+def test_all_stages_of_a_recipe_of_ours_follow_the_flag(epochs: str | None, first: int, tmp_path: Path) -> None:
+    flags = {"later": {"epochs": epochs}} if epochs else {}
+    for job in plan(recipes.find("stems"), [1], None, 1.0, lambda spec: flags, tmp_path):
+        assert (job.config.first.epochs, job.config.later.epochs) == (first, int(epochs or 1))
 
 
 def test_options_of_jioc_without_effect_are_refused_from_python_and_in_a_config(tmp_path: Path) -> None:

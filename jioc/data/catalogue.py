@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -164,6 +165,15 @@ def network_for(size: int) -> tuple[str, str]:
     if size <= 40:
         return "resnet32", "cifar"
     return "resnet18", "cifar" if size < 128 else "imagenet"
+
+
+def size_in(name: str) -> int | None:
+    """The side at which the images of a folder or a csv are seen, unless somebody says another; None: it is gone."""
+    place = Path(name).expanduser()
+    if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
+        with suppress(Refused, OSError):
+            return _usual_size(place)
+    return None
 
 
 PEEKED = 25  # files

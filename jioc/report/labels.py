@@ -13,7 +13,7 @@ from ..console import printable
 from ..data import catalogue as datasets
 from ..methods.specs import SPECS, Spec
 from ..recipes import nested
-from ..resolve import STALE, resolve
+from ..resolve import resolve
 from ..words import coordinated, counted
 
 if TYPE_CHECKING:
@@ -157,8 +157,22 @@ def defaults(config: Values, said: Values, spec: Spec | None) -> Values:
 
 
 def _follows(path: str, others: list[str]) -> bool:
-    """Whether one of the others decides what this setting is; `tasks` and `base` only exclude each other."""
-    return any(path in STALE.get(other, ()) and other not in STALE.get(path, ()) for other in others)
+    """Whether one of the others decides what this setting is where nobody says it."""
+    return any(path in FOLLOWING.get(other, ()) for other in others)
+
+
+FOLLOWING = {
+    "method": ("coordination.host_kd",),
+    "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
+    "backbone": ("stem",),
+    "image_size": ("canvas", "backbone", "stem"),
+    "seed": ("init_seed", "data_seed"),
+    "order_seed": ("order",),
+    "later.epochs": ("later.milestones", "first.epochs", "first.milestones", "second.epochs", "second.milestones"),
+    "later.lr": ("first.lr", "second.lr"),
+    "first.epochs": ("first.milestones",),
+    "second.epochs": ("second.milestones",),
+}
 
 
 def _order(path: str, value: Any) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ and of the images that are judged. Gradients are averaged by torch's Distributed
 writes. A world of one is a run as it always was.
 """
 
+import gc
 import itertools
 import os
 import warnings
@@ -14,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from functools import cache
 from inspect import signature
+from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -224,11 +226,23 @@ def together(bn: str) -> Iterator[World]:
         voice = _voice(error, rank, store)
         if not own_gpus or isinstance(error, Interrupted):  # NCCL might wait for the others, and ends with the process
             world._asked = None
-            dist.destroy_process_group()
+            _leave(error)
         if voice is error:
             raise
         raise voice from error
+    _leave()
+
+
+def _leave(error: BaseException | None = None) -> None:
+    """End the group while nobody but this function holds it. A DDP that held it last, such as one that dies with an
+    error's frames, would wait for the group's threads without letting go of Python's lock, which they may wait for."""
+    held = dist.group.WORLD
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    gc.collect()
     dist.destroy_process_group()
+    del held
 
 
 def _is_first(rank: int, store: dist.Store) -> bool:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import torch
 from pair import pair
 from test_resume import outcome
 from test_runs import weights
+from torch.distributed import HashStore
+from torch.nn.parallel import DistributedDataParallel
 
 from jioc import config as settings
 from jioc.checkpoint import unpack
@@ -22,11 +25,11 @@ from jioc.data.augment import Augment, Augmentation, WithPolicy
 from jioc.data.crops import ResizedCrop
 from jioc.data.loader import Images
 from jioc.data.stream import Streamed
-from jioc.errors import Refused
+from jioc.errors import Failed, Refused
 from jioc.machine import how
 from jioc.methods.specs import SPECS
 from jioc.nets.resnet import BatchNorm
-from jioc.processes import World
+from jioc.processes import World, together
 from jioc.resolve import resolve
 from jioc.runner import run
 
@@ -242,3 +245,26 @@ def test_torchrun_runs_the_command_and_one_process_speaks_and_writes(tmp_path: P
     wrong = ran("repaly")
     assert wrong.returncode == 1  # torchrun's own, whatever the processes' was
     assert wrong.stderr.count("jioc: ") == 1 and "did you mean 'replay'?" in wrong.stderr
+
+
+def test_what_holds_the_group_is_gone_before_the_group_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or torch joins the group's threads with Python's lock, for which one of them may wait: both wait for ever."""
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": "1"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("jioc.processes._met", lambda: (HashStore(), 0, 1))
+    wrapped = []
+
+    def step() -> None:
+        net = DistributedDataParallel(torch.nn.Linear(2, 2))
+        wrapped.append(weakref.ref(net))
+        raise ValueError("no more")
+
+    def stage() -> None:
+        try:
+            step()
+        except ValueError as error:
+            raise Failed("a step failed") from error
+
+    with pytest.raises(Failed) as told, together("per-process"):
+        stage()
+    assert told.value.__cause__ is not None and wrapped[0]() is None

@@ -206,7 +206,7 @@ def test_the_public_names() -> None:
 
     assert all(getattr(jioc, name) is not None for name in jioc.__all__)
     assert jioc.losses.cross_entropy and callable(jioc.run)
-    with pytest.raises(ValueError):
+    with pytest.raises(Refused, match="'jiocc' is refused"):
         jioc.JIOC(coordinate="jiocc")
     with pytest.raises(Refused, match="not both: memory"):
         jioc.run(Config(method="icarl"), memory=40)

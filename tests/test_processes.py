@@ -39,7 +39,7 @@ SHORT: dict[str, Any] = {
     "long_tail": 9,
     "memory": 20,
     "first": {"epochs": 1},
-    "later": {"epochs": 2},
+    "later": {"epochs": 1},
     "batch_size": 151,  # odd, and an epoch of the first task ends with a lone image: a share is empty
     "bn": "synchronised",
     "device": "cpu",

@@ -20,8 +20,8 @@ from typing import Any
 
 import torch
 from keep import put
+from printing import answered
 
-from jioc.errors import answered
 from jioc.methods.specs import SPECS
 from jioc.pycil import METHODS
 from jioc.runner import run
@@ -91,8 +91,12 @@ def apart(found: Figures, before: Figures) -> list[str]:
     return [
         f"{name} {found.get(name)} was {before.get(name)}"
         for name in dict.fromkeys([*before, *found])
-        if name not in found or name not in before or abs(found[name] - before[name]) > TOLERANCE * abs(before[name])
+        if name not in found or name not in before or not near(found[name], before[name])
     ]
+
+
+def near(figure: float, before: float) -> bool:
+    return abs(figure - before) <= TOLERANCE * abs(before)  # a figure that is none is near to nothing
 
 
 def text(found: dict[str, Figures], result: dict[str, Any]) -> str:

@@ -231,7 +231,7 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
         for w in first["loc"]
         if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
     ]
-    named = words or [str(w) for w in first["loc"]]
+    named = words or [str(w) for w in first["loc"]] or [error.title]
     name = "-".join(named[:2] if named[0] in ("first", "second") else named[:1])
     name = prefix + name.replace("_", "-") if prefix else name
     told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")

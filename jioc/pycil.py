@@ -14,7 +14,7 @@ from . import config as settings
 from .data import catalogue as datasets
 from .errors import Refused, unknown
 from .methods.specs import SPECS, Spec, own_options
-from .resolve import scaled
+from .resolve import STAGES, scaled
 
 Targets = dict[str, tuple[str, ...]]
 """For a key of PyCIL, the settings that it gives a value to, with dots."""
@@ -94,7 +94,6 @@ COMMON: Targets = {"init_cls": ("base",), "increment": ("increment",), "batch_si
 NEEDED = ("model_name", "dataset", "convnet_type", "init_cls", "increment", "memory_size", "shuffle", "seed")
 MORE = ("memory_per_class", "fixed_memory", "device")
 IDLE = ("prefix", "num_workers", "wb-project")
-STAGES = ("first", "later", "second")
 COIL_MEMORY = 2000  # whatever its file says
 
 

@@ -141,19 +141,22 @@ def _chosen(values: dict[str, Any], other: Any) -> dict[str, Any]:
     if all(at(values, path) is not None for path in FILLED):
         for path in (*_of_method(values), *_of_data(values, other)):
             section, _, name = path.rpartition(".")
-            holder = found[section] if section else found
-            if holder[name] is not None:  # None fills nothing in, and tells that it was written
-                del holder[name]
+            if section == "options":
+                del found[section][name]
+            else:  # None fills nothing in, and tells that it was written
+                (found[section] if section else found)[name] = None
     return found
 
 
 def _of_method(values: dict[str, Any]) -> list[str]:
-    """What follows from the method. Of one that is gone nobody can tell what departs: all of it follows."""
+    """What follows from the method. Of one that is gone nobody can tell what departs: its schedules stay as they are;
+    what another may not have, its options and a second stage, cannot."""
     parts = {name: part for name in (*STAGES, "options") if isinstance(part := values.get(name), dict)}
     try:
         spec = find(str(values["method"]))
     except Refused:
-        return [f"{section}.{name}" for section, part in parts.items() for name in part] + ["coordination.host_kd"]
+        own = [f"{section}.{name}" for section in ("options", "second") for name in parts.get(section, {})]
+        return [*own, "coordination.host_kd"]
     found = ["coordination.host_kd"] * (values["coordination"]["host_kd"] == spec.host_kd)
     said: dict[str, dict[str, Any]] = {stage: {} for stage in STAGES}
     for stage, name in itertools.product(STAGES, Schedule.model_fields):  # each after those that it follows from
@@ -188,7 +191,7 @@ def _moved(written: dict[str, Any], name: str, values: dict[str, Any]) -> Any:
         stage, epochs = Schedule.model_validate(written), at(values, f"{name}.epochs")
         if stage.epochs is not None and epochs is None:
             said = {section: values.get(section, {}) for section in STAGES}
-            epochs = _schedules(make(method="", **said), find(str(values["method"])))[name].epochs
+            epochs = _schedules(make(method="", **said), find(str(values.get("method"))))[name].epochs
         length = Schedule(epochs=epochs).epochs
         if None not in (stage.epochs, length) and stage.epochs != length:
             return list(_with_length(stage, length).milestones or ())

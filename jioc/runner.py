@@ -188,7 +188,7 @@ class Run:
             world=world,
         )
         self.noted: set[str] = set()
-        self.commits: list[str | None] = []  # of all that have trained for it, the first one first
+        self.commits: list[str | None] = []  # of all that were at work on it, the first one first
         self.rows: list[dict[str, Any]] = []
         self.earlier = 0  # tasks that were learnt before this run
         self.spent = 0.0  # seconds of the task at hand before the last resume

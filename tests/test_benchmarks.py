@@ -466,6 +466,7 @@ def test_the_proxy_is_of_the_methods_and_settings_of_today() -> None:
     assert [*held["figures"]] == LEARNT and held["settings"] == PROXY.SETTINGS
     assert PROXY.apart({"a": 1.0, "b": 2.0}, {"a": 1.0 + 5e-7, "c": 3.0}) == ["c None was 3.0", "b 2.0 was None"]
     assert PROXY.apart({"a": -1.0}, {"a": -1.00001}) == ["a -1.0 was -1.00001"]
+    assert PROXY.apart({"a": float("nan")}, {"a": 1.0}) == ["a nan was 1.0"]
 
 
 def test_losses_are_kept_as_every_stage_began_and_ended_with_them(tmp_path: Path) -> None:

@@ -327,8 +327,9 @@ def test_what_departs_from_the_method_of_a_run_s_config_was_chosen_and_the_rest_
     for run in runs.values():
         for method, other in runs.items():
             assert resolve(settings.make(**merged(settings.plain(run), {"method": method}))) == other
-    gone = settings.plain(runs["bic"]) | {"method": "gone.py"}  # nobody can tell: it follows
-    kept = {"coordination": {"coordinate": runs["bic"].coordination.coordinate}}
+    gone = settings.plain(runs["bic"]) | {"method": "gone.py"}  # nobody can tell: the schedules stay
+    kept = {name: gone[name] for name in ("later", "first")}
+    kept["coordination"] = {"coordinate": runs["bic"].coordination.coordinate}
     assert resolve(settings.make(**merged(gone, {"method": "wa"}))) == resolve(settings.make(method="wa", **kept))
 
 

@@ -243,6 +243,8 @@ def test_schedules_without_effect_are_refused_from_python_and_in_a_config(
         ("podnet", {"later": {"decay": "cosine", "milestones": [3]}}),
         ("podnet", {"later": {"decay": "steps", "milestones": []}}),
         ("icarl", {"later": {"epochs": 2, "milestones": [1, 80]}}),
+        ("replay", {"later": {"epochs": 70, "milestones": [30, 100]}}),
+        ("replay", {"later": {"epochs": 2}, "first": {"epochs": 6, "milestones": [3, 10]}}),
     ],
 )
 def test_schedules_without_effect_that_were_chosen_can_be_repeated_from_what_was_written(
@@ -250,10 +252,11 @@ def test_schedules_without_effect_that_were_chosen_can_be_repeated_from_what_was
 ) -> None:
     given = settings.make(method=method, **chosen)
     used = resolve(given)
-    for config in (given, used, settings.make(**settings.plain(used))):
+    written = settings.plain(used)
+    for config in (given, used, settings.make(**written), settings.make(**merged(written, {}))):
         refuse_idle_schedules(config, resolve(config))
         assert resolve(config) == used
-    longer = settings.make(**merged(settings.plain(used), {"later": {"epochs": 30}}))
+    longer = settings.make(**merged(written, {"later": {"epochs": 30}}))
     refuse_idle_schedules(longer, resolve(longer))
 
 
@@ -309,6 +312,21 @@ def test_what_a_method_of_a_grid_lacks_is_refused_by_run_and_name(base: Any, tol
     path.write_text(json.dumps({"base": base, "matrix": {"method": [base["method"], "wa"]}}))
     with pytest.raises(Refused, match=f"run 'wa': {told}$"):
         recipes.find(str(path))
+
+
+def test_a_run_of_a_grid_need_not_name_its_method(tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    of_all = {"method": "replay", "data": "digits", "memory": 40}
+    some = {"a": {"later": {"epochs": 10, "milestones": [5]}}}
+    path.write_text(json.dumps({"base": of_all, "runs": some, "matrix": {"later.epochs": [None, 4]}}))
+    jobs = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path)
+    assert {job.config.method for job in jobs} == {"replay"}
+
+
+def test_a_run_s_config_keeps_its_schedule_where_its_method_is_gone() -> None:
+    base = settings.plain(resolve(settings.make(method="icarl", later={"epochs": 4}, options={"kd_temperature": 4})))
+    config = settings.make(**merged(base | {"method": "of_a_notebook"}, {"method": "replay"}))
+    assert (config.later.epochs, config.options) == (4, {})
 
 
 @pytest.mark.parametrize(("epochs", "first"), [(None, 200), ("1", 200), ("17", 20)])

@@ -7,8 +7,7 @@ from typing import Any
 from . import config as settings
 from .config import MACHINE, Config, Options
 from .data import catalogue as datasets
-from .flags import PREFIX
-from .resolve import resolve
+from .resolve import PREFIX, resolve
 
 
 def line(config: Config) -> str:

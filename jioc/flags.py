@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from .config import Config, Coordination, Options, Schedule, without_effect
 from .errors import Refused, unknown
 from .methods.specs import Spec
-from .resolve import idle_schedule, refuse_idle, resolve
+from .resolve import PREFIX, idle_schedule, refuse_idle, resolve
 
 GROUPS = {  # first field of each group of `jioc run --help`
     "data": "what is learnt",
@@ -27,7 +27,6 @@ GROUPS = {  # first field of each group of `jioc run --help`
     "seed": "seeds",
     "device": "the machine",
 }
-PREFIX = {"later": "", "first": "first_", "second": "second_"}
 EXCLUSIVE = (("memory", "memory_per_class"), ("order", "order_seed"))
 
 

@@ -15,7 +15,8 @@ from .methods.specs import Spec, find, own_options
 from .nets import catalogue as backbones
 from .words import counted
 
-STAGES = ("later", "first", "second")  # the others follow the first of them
+PREFIX = {"later": "", "first": "first_", "second": "second_"}  # of the flags of a stage
+STAGES = (*PREFIX,)  # the others follow the first of them
 
 
 def resolve(config: Config, entry: datasets.Entry | None = None, spec: Spec | None = None) -> Config:
@@ -250,7 +251,7 @@ def _check_milestones(stage: str, given: tuple[int, ...]) -> None:
 
 
 def _flag(stage: str, name: str) -> str:
-    return f"--{name}" if stage == "later" else f"--{stage}-{name}"
+    return f"--{PREFIX[stage]}{name}".replace("_", "-")
 
 
 def _ratio(given: float | None, usual: float | None) -> float:

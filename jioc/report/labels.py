@@ -161,7 +161,7 @@ def _follows(path: str, others: list[str]) -> bool:
     return any(path in FOLLOWING.get(other, ()) for other in others)
 
 
-FOLLOWING = {
+FOLLOWING = {  # as resolve.py derives them (_schedules, _of_method, _of_data); a new one belongs in both
     "method": ("coordination.host_kd",),
     "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
     "backbone": ("stem",),

@@ -13,12 +13,12 @@ from typing import Any
 import printing
 from gains import RESULTS, name_of
 
-from jioc import recipes
 from jioc.errors import Refused
-from jioc.pycil import METHODS
 from jioc.report import paper, runs
 from jioc.report.runs import Group
 from jioc.report.tables import cell, provenance, spread
+from jioc.resolve import recipes
+from jioc.resolve.pycil import METHODS
 
 TOLERANCE = 2.0  # points
 READ = 0.5  # more, where a figure was read off a plot

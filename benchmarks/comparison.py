@@ -9,12 +9,12 @@ from pathlib import Path
 import printing
 from gains import RESULTS
 
-from jioc import recipes
 from jioc.errors import Refused
 from jioc.report import paper, runs
 from jioc.report.runs import Group
 from jioc.report.tables import cell, number, provenance, spread
-from jioc.words import counted
+from jioc.resolve import recipes
+from jioc.text import counted
 
 
 def table() -> str:

@@ -25,9 +25,9 @@ PLAIN = 5000  # images that the plain loader reads; its rate does not depend on 
 
 START = """
 import json, os, resource, sys, time
-from jioc import config as settings
-from jioc.resolve import resolve
-import jioc.runner
+from jioc.config import schema as settings
+from jioc.resolve.derive import resolve
+import jioc.training.runner
 from jioc.data.dataset import load
 imported = time.perf_counter()
 marks = [0.0]

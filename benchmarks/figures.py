@@ -24,14 +24,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
-from jioc import recipes
-from jioc.console import table
+from jioc.cli.console import table
 from jioc.errors import Failed, Refused, answered
 from jioc.files import write
 from jioc.report import runs
 from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
 from jioc.report.runs import Group, Run, mean_std
 from jioc.report.tables import number, spread
+from jioc.resolve import recipes
 
 Columns = dict[str, list[Group]]
 COSINE = ("podnet", "coil")  # heads in which the length of a row has no part

@@ -12,10 +12,10 @@ from typing import Any
 import printing
 from readings import PLACE
 
-from jioc import recipes
 from jioc.errors import Refused
 from jioc.report import paper, runs
 from jioc.report.tables import number, spread
+from jioc.resolve import recipes
 
 RESULTS = Path(__file__).parent / "results"
 GRIDS = {  # what gave the runs of a folder, in the order of the rows

@@ -19,10 +19,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jioc.config import MACHINE, SEEDS, at
+from jioc.config.schema import MACHINE, SEEDS, at
 from jioc.errors import Failed, Refused, answered
 from jioc.files import write
-from jioc.jobs import read_json
+from jioc.grid.plan import read_json
 from jioc.report import labels, runs
 from jioc.report.checks import BY_TASK
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from jioc.errors import Refused, answered
 from jioc.files import write
-from jioc.jobs import read_json
+from jioc.grid.plan import read_json
 
 HEADS = ["run", "task", "stage", "images", "epochs", "term", "first", "last"]
 Lines = list[list[str]]

@@ -22,8 +22,8 @@ import torch
 from PIL import Image
 
 import jioc
-from jioc.learner import Learner
-from jioc.predict import answers
+from jioc.cli.predict import answers
+from jioc.training.learner import Learner
 
 BATCH = 128
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from jioc import errors
-from jioc.cli import Reader
+from jioc.cli.main import Reader
 
 
 def main(about: str | None, table: Callable[[], str], words: list[str] | None) -> int:

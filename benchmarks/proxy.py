@@ -23,8 +23,8 @@ from keep import put
 from printing import answered
 
 from jioc.methods.specs import SPECS
-from jioc.pycil import METHODS
-from jioc.runner import run
+from jioc.resolve.pycil import METHODS
+from jioc.training.runner import run
 
 KEPT = Path(__file__).parent / "results" / "proxy.json"
 TOLERANCE = 1e-6

@@ -19,13 +19,13 @@ from typing import Any
 
 from printing import answered
 
-from jioc import config as settings
-from jioc import recipes
+from jioc.config import schema as settings
 from jioc.errors import Refused
 from jioc.files import write
 from jioc.report import figures, labels, paper, runs
 from jioc.report.tables import number, spread
-from jioc.resolve import resolve
+from jioc.resolve import recipes
+from jioc.resolve.derive import resolve
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

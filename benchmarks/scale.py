@@ -22,9 +22,9 @@ from typing import Any
 import torch
 from speed import chosen, made, train_second_task
 
-from jioc.machine import commit
-from jioc.processes import World, together
-from jioc.runner import Run
+from jioc.device.distributed import World, together
+from jioc.training.execution import commit
+from jioc.training.runner import Run
 
 VARIANTS = {  # processes, threads of each on a CPU, what BN sees
     "one process": (1, 1, "per-process"),

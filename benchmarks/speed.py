@@ -25,16 +25,16 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageEnhance, ImageOps
 
-from jioc import config as settings
-from jioc.config import Config
-from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+from jioc.config import schema as settings
+from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
+from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.errors import Refused, answered
-from jioc.machine import commit
+from jioc.grid.pack import own_stream
 from jioc.nets.incremental import build
-from jioc.pack import own_stream
-from jioc.resolve import resolve
-from jioc.runner import Run
+from jioc.resolve.derive import resolve
+from jioc.training.execution import commit
+from jioc.training.runner import Run
 
 BATCH = 128
 MEAN, STD = (np.array(v, np.float32) for v in STATISTICS["cifar100"])

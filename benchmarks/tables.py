@@ -21,7 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from jioc.cli import main as jioc
+from jioc.cli.main import main as jioc
 from jioc.files import write
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -12,7 +12,7 @@ from avalanche.training.plugins import EvaluationPlugin
 from sklearn.datasets import load_digits
 from torch.utils.data import TensorDataset
 
-from jioc.avalanche_plugin import JIOCPlugin
+from jioc.integrations.avalanche import JIOCPlugin
 
 
 def benchmark(seed):

@@ -8,10 +8,10 @@ import importlib
 __version__ = "0.1.0"
 
 _HOME = {
-    "run": "runner",
-    "load": "model",
-    "Config": "config",
-    "IncrementalClassifier": "estimator",
+    "run": "training.runner",
+    "load": "training.model",
+    "Config": "config.schema",
+    "IncrementalClassifier": "integrations.sklearn",
     "JIOC": "coordination",
     "Method": "methods.base",
     "Spec": "methods.specs",

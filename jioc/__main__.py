@@ -1,8 +1,8 @@
 import os
 import sys
 
-from .cli import main
-from .errors import processes
+from jioc.cli.main import main
+from jioc.errors import processes
 
 if __name__ == "__main__":
     status = main()

@@ -17,10 +17,10 @@ import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from .config import Coordinate, Coordination, HostKD, refusal
-from .errors import Failed, unknown
-from .losses import distill, label_score, mass, per_image
-from .types import Batch, Output, Task, Terms
+from jioc.config.schema import Coordinate, Coordination, HostKD, refusal
+from jioc.errors import Failed, unknown
+from jioc.losses import distill, label_score, mass, per_image
+from jioc.types import Batch, Output, Task, Terms
 
 
 class JIOC(Coordination):

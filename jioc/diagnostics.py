@@ -26,8 +26,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .coordination import distill_heads, heads
-from .types import Task
+from jioc.coordination import distill_heads, heads
+from jioc.types import Task
 
 TEMPERATURE = 2.0  # of the drift
 BINS = 15  # of the calibration error

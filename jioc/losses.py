@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .errors import Failed
+from jioc.errors import Failed
 
 
 def per_image(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> None:

@@ -7,7 +7,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from .errors import Refused
+from jioc.errors import Refused
 
 _importing = threading.RLock()
 SCRIPT = "jioc_script_"  # how the name of such a module begins

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .callback import Callback
-from .errors import Interrupted, Refused
+from jioc.errors import Interrupted, Refused
+from jioc.events import Callback
 
 RESUME = 75
 """Exit status that says: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from jioc import config as settings
+from jioc.config import schema as settings
 from jioc.data.dataset import load
 
 

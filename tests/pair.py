@@ -24,9 +24,9 @@ from unittest.mock import patch
 import torch
 from torch.distributed import TCPStore
 
-from jioc.engine import Engine
 from jioc.errors import Refused
-from jioc.runner import run
+from jioc.training.engine import Engine
+from jioc.training.runner import run
 
 Job = dict[str, Any]
 FLOAT, STEP = torch.Tensor.float, Engine.step

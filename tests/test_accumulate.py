@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from jioc import config as settings
+from jioc.config import schema as settings
 from jioc.errors import Refused
-from jioc.machine import how
 from jioc.methods.ssil import SSIL
-from jioc.resolve import resolve
-from jioc.runner import run
+from jioc.resolve.derive import resolve
+from jioc.training.execution import how
+from jioc.training.runner import run
 from jioc.types import Batch
 
 SHORT: dict[str, Any] = {"first": {"epochs": 1}, "later": {"epochs": 1}}
@@ -51,7 +51,9 @@ def test_a_batch_of_fewer_images_than_parts_is_trained_on(small: dict[str, Any])
 
 def test_every_part_of_a_full_batch_is_compiled(small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: set[frozenset[int]] = set()
-    monkeypatch.setattr("jioc.engine.compiling", lambda *sizes: compiled.add(frozenset(sizes)) or nullcontext())
+    monkeypatch.setattr(
+        "jioc.training.engine.compiling", lambda *sizes: compiled.add(frozenset(sizes)) or nullcontext()
+    )
     run(method="replay", accumulate=3, compile=True, **small | {"batch_size": 64, **SHORT})
     assert compiled == {frozenset({21, 22})}
 

@@ -8,8 +8,8 @@ import torch
 from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor
 
-from jioc.data import autoaugment as auto
-from jioc.data.augment import Augment, chosen, cutout, draw_centre
+from jioc.data.augment import autoaugment as auto
+from jioc.data.augment.basic import Augment, chosen, cutout, draw_centre
 
 G = torch.Generator().manual_seed(0)
 IMAGES = torch.randint(0, 256, (6, 3, 32, 32), generator=G, dtype=torch.uint8)

@@ -15,14 +15,14 @@ from test_model import signed
 from torch import Tensor
 
 import jioc
-from jioc import config as settings
-from jioc.checkpoint import pack, unpack
+from jioc.config import schema as settings
 from jioc.data.dataset import load
 from jioc.errors import Interrupted, Refused
-from jioc.learner import Learner
 from jioc.methods.aligned import Aligned
 from jioc.methods.bic import BiC
-from jioc.runner import Run
+from jioc.training.checkpoint import pack, unpack
+from jioc.training.learner import Learner
+from jioc.training.runner import Run
 
 QUICK: dict[str, Any] = {
     "data": "digits", "memory": 60, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu",

@@ -18,13 +18,15 @@ from typing import Any
 import pytest
 from made_results import keep, made
 
-from jioc import command, jobs, recipes
-from jioc import config as settings
-from jioc.cli import main as jioc
+from jioc.cli.main import main as jioc
+from jioc.config import schema as settings
 from jioc.errors import Failed, Refused
+from jioc.grid import plan as jobs
 from jioc.report import page
 from jioc.report.runs import group, read
-from jioc.resolve import resolve
+from jioc.resolve import recipes
+from jioc.resolve import repeat as command
+from jioc.resolve.derive import resolve
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from trees import class_folders, picture
 
-from jioc import config as settings
-from jioc.data import cache, decode
+from jioc.config import schema as settings
 from jioc.data.dataset import Dataset, load
+from jioc.data.images import cache, decode
 from jioc.errors import Failed, Interrupted, Refused
-from jioc.runner import run
+from jioc.training.runner import run
 
 
 @pytest.fixture
@@ -128,8 +128,8 @@ def test_a_damaged_set_is_not_used(place: Path, tmp_path: Path, damage: str) -> 
 BUILD = """
 import sys
 from pathlib import Path
-from jioc import config as settings
-from jioc.data import cache
+from jioc.config import schema as settings
+from jioc.data.images import cache
 from jioc.data.dataset import load
 cache.CHUNK = 5
 place, where = sys.argv[1:]
@@ -144,7 +144,7 @@ print("done", int(d.train_x.sum()), len(d.train_y), flush=True)
 
 def build(place: Path, where: Path, halted: bool = False) -> "subprocess.Popen[str]":
     """A process that builds the set; halted, it stays where its first images are decoded."""
-    root = Path(cache.__file__).parents[2]
+    root = Path(cache.__file__).parents[3]
     command = [sys.executable, "-c", BUILD, str(place), str(where)]
     env = os.environ | {"PYTHONPATH": str(root)}
     pipe, orders = subprocess.PIPE, subprocess.PIPE if halted else subprocess.DEVNULL
@@ -198,11 +198,11 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(
 
 COMMAND = """
 import sys
-from jioc.data import cache, decode
+from jioc.data.images import cache, decode
 worker, chunk, place, *caches = sys.argv[1:]
 decode.__file__ = worker or decode.__file__
 cache.CHUNK, cache.cores = int(chunk), lambda: 4
-from jioc.cli import main
+from jioc.cli.main import main
 for where in caches:
     if status := main(["data", "check", place, "--data-cache", where]):
         sys.exit(status)
@@ -212,7 +212,7 @@ for where in caches:
 def checks(place: Path, caches: list[Path], chunk: int, worker: Path | str = "") -> "subprocess.CompletedProcess[str]":
     """`jioc data check` once for each cache, in a process of its own."""
     words = [sys.executable, "-c", COMMAND, str(worker), str(chunk), str(place), *map(str, caches)]
-    env = os.environ | {"PYTHONPATH": str(Path(cache.__file__).parents[2])}
+    env = os.environ | {"PYTHONPATH": str(Path(cache.__file__).parents[3])}
     return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
 
 

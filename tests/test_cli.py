@@ -17,10 +17,12 @@ import yaml
 from made_results import keep, made
 from trees import class_folders, picture
 
-from jioc import config as settings
-from jioc.cli import main
+from jioc.cli.main import main
+from jioc.config import schema as settings
 from jioc.errors import Refused, first_line, first_process, sentence
-from jioc.launch import Where, on_ray, on_slurm
+from jioc.grid import ray as on_ray
+from jioc.grid import slurm as on_slurm
+from jioc.grid.options import Where
 from jioc.stopping import duration
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -148,7 +150,7 @@ def test_milestones_that_an_older_version_kept_along_a_cosine_change_nothing(tmp
 def test_help_and_a_wrong_word_import_no_torch(words: list[str]) -> None:
     code = f"""
 import sys
-from jioc.cli import main
+from jioc.cli.main import main
 try:
     main({words!r})
 except SystemExit:
@@ -162,7 +164,7 @@ assert not {{"torch", "numpy", "sklearn"}} & set(sys.modules)
 def test_only_the_reader_of_its_output_ends_a_command() -> None:
     """Not a pipe to some other process, which breaks inside the library, in a data file or in a method of one's own."""
     broken = (
-        "import subprocess, sys; from jioc import cli\n"
+        "import subprocess, sys; from jioc.cli import main as cli\n"
         "def command(words):\n"
         "    subprocess.run(['true'], input=bytes(10_000_000)); print('goes on', flush=True); return 3\n"
         "cli.COMMANDS['broken'] = command; sys.exit(cli.main(['broken']))"
@@ -182,7 +184,7 @@ def test_only_the_reader_of_its_output_ends_a_command() -> None:
 def test_an_output_that_lacks_a_letter_ends_no_command(tmp_path: Path, how: dict[str, str]) -> None:
     keep(tmp_path, made(seed=1, alls=[50.0] * 5), made(seed=2, alls=[60.0] * 5), made("replay", data="日本"))
     code = (
-        "import sys; from jioc import cli; from jioc.console import task_line\n"
+        "import sys; from jioc.cli import main as cli; from jioc.cli.console import task_line\n"
         "row = {'task': 1, 'classes': [0, 2], 'seconds': 1, 'readouts': {}, 'nme': None,\n"
         "       'cnn': {'all': 50, 'old': None, 'new': 50}}\n"
         "cli.COMMANDS['task'] = lambda words: print(task_line(row, 2)) or 0\n"
@@ -245,7 +247,7 @@ def test_a_folder_that_is_taken_is_left_alone(
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
-    monkeypatch.setattr("jioc.runner.load", lambda *args: pytest.fail("images were read first"))
+    monkeypatch.setattr("jioc.training.runner.load", lambda *args: pytest.fail("images were read first"))
     assert main(["run", "replay", *QUICK, "--out", str(other)]) == 2
     assert main(["run", "replay", *QUICK, "--out", str(other), "--resume"]) == 2
     assert list(other.iterdir()) == [other / "thesis.tex"]
@@ -267,7 +269,7 @@ def test_a_run_repeats_from_its_config(tmp_path: Path) -> None:
 
 
 def test_a_flag_over_a_config_also_changes_what_follows_from_it(tmp_path: Path) -> None:
-    from jioc.resolve import merged, resolve
+    from jioc.resolve.derive import merged, resolve
 
     file = settings.plain(resolve(settings.make(method="icarl", data="digits", memory_per_class=3, tasks=5)))
     made = {
@@ -289,7 +291,7 @@ def test_a_flag_over_a_config_also_changes_what_follows_from_it(tmp_path: Path) 
 
 
 def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
-    from jioc.resolve import merged
+    from jioc.resolve.derive import merged
 
     file = {"seed": 1, "init_seed": 7, "order_seed": 1993, "order": ["a"], "tasks": 5, "later": {"epochs": 9, "lr": 1}}
     found = merged(file, {"seed": 1, "order_seed": 1993, "later": {"epochs": 9}})
@@ -297,7 +299,7 @@ def test_a_setting_given_again_still_rules_out_its_rivals() -> None:
 
 
 def test_what_somebody_wrote_holds_for_whichever_method_data_and_length_are_chosen() -> None:
-    from jioc.resolve import merged
+    from jioc.resolve.derive import merged
 
     file = {"backbone": "resnet18", "first": {"epochs": 4}, "options": {"kd_weight": 2}, "second": {"lr": 0.1}}
     file |= {"mean": (0.5,), "canvas": 40, "stem": "imagenet", "coordination": {"host_kd": "add"}}
@@ -321,7 +323,7 @@ CHOICES: list[dict[str, Any]] = [
 def test_what_departs_from_the_method_of_a_run_s_config_was_chosen_and_the_rest_follows_another(
     choice: dict[str, Any],
 ) -> None:
-    from jioc.resolve import merged, resolve
+    from jioc.resolve.derive import merged, resolve
 
     runs = {method: resolve(settings.make(method=method, **choice)) for method in ("icarl", "wa", "ssil", "bic")}
     for run in runs.values():
@@ -337,7 +339,7 @@ def test_what_departs_from_the_method_of_a_run_s_config_was_chosen_and_the_rest_
 def test_what_departs_from_the_data_of_a_run_s_config_was_chosen_and_the_rest_follows_other(
     choice: dict[str, Any], tmp_path: Path
 ) -> None:
-    from jioc.resolve import merged, resolve
+    from jioc.resolve.derive import merged, resolve
 
     for name, side in [("small", 20), ("large", 36)]:
         for label in "ab":
@@ -354,7 +356,7 @@ def test_what_departs_from_the_data_of_a_run_s_config_was_chosen_and_the_rest_fo
 
 
 def test_milestones_of_a_file_move_with_the_epochs_that_they_were_written_for() -> None:
-    from jioc.resolve import merged, resolve
+    from jioc.resolve.derive import merged, resolve
 
     file: dict[str, Any] = {"method": "icarl", "later": {"epochs": 10, "milestones": [4, 8]}}
     for epochs, milestones in [(20, [8, 16]), ("10", [4, 8]), (1, [1]), ("many", [4, 8])]:
@@ -371,7 +373,7 @@ def test_milestones_of_a_file_move_with_the_epochs_that_they_were_written_for() 
 def test_what_the_method_named_instead_of_a_file_s_lacks_is_refused_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from jioc.resolve import resolve
+    from jioc.resolve.derive import resolve
 
     path = tmp_path / "c.yaml"
     own: dict[str, Any] = {"method": "bic", "memory": 40, "second": {"epochs": 3}, "options": {"bias_loss": "pycil"}}
@@ -391,7 +393,7 @@ def test_what_the_method_named_instead_of_a_file_s_lacks_is_refused_by_name(
 
 
 def test_another_image_size_over_a_config_brings_its_own_canvas_and_network(tmp_path: Path) -> None:
-    from jioc.resolve import merged, resolve
+    from jioc.resolve.derive import merged, resolve
 
     folder = str(class_folders(tmp_path / "pets", {"cat": 2, "dog": 2}))
     for size, other in [(20, 16), (20, 32), (84, 32), (32, 224)]:
@@ -408,7 +410,7 @@ def test_another_image_size_over_a_config_brings_its_own_canvas_and_network(tmp_
 
 
 def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:
-    from jioc.resolve import resolve
+    from jioc.resolve.derive import resolve
 
     large = tmp_path / "large.py"
     large.write_text(
@@ -454,7 +456,7 @@ def test_a_methods_own_flags_are_known_before_its_name_and_beside_its_file(
     ids=str,
 )
 def test_a_wrong_name_in_a_run_s_config_is_refused(wrong: dict[str, Any], tmp_path: Path) -> None:
-    from jioc.resolve import merged, resolve
+    from jioc.resolve.derive import merged, resolve
 
     run = settings.plain(resolve(settings.make(method="icarl")))
     edited = {name: run.get(name, {}) | value if isinstance(value, dict) else value for name, value in wrong.items()}
@@ -564,10 +566,10 @@ def test_a_dry_run_prints_and_writes_nothing(
 def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
     method: str, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from jioc import estimate
+    from jioc.cli import dry_run as estimate
     from jioc.data.dataset import load
-    from jioc.resolve import resolve
-    from jioc.runner import Run, run
+    from jioc.resolve.derive import resolve
+    from jioc.training.runner import Run, run
 
     trained, wide = [], []
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}, "task_sizes": (3, 2, 2, 3)}
@@ -622,7 +624,7 @@ def test_an_error_shows_no_traceback_unless_asked(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr("jioc.runner.run", broken)
+    monkeypatch.setattr("jioc.training.runner.run", broken)
     assert main(["run", "icarl", "--out", str(tmp_path / "x")]) == 1
     assert capsys.readouterr().err == "jioc: ZeroDivisionError: a fault of ours; --debug shows where\n"
     with pytest.raises(ZeroDivisionError):

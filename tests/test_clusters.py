@@ -17,10 +17,11 @@ import yaml
 from test_grid import complete, events
 from test_resume import outcome
 
-from jioc import launch, recipes
-from jioc.cli import main
-from jioc.jobs import plan, read_json
-from jioc.launch import on_slurm
+from jioc.cli.main import main
+from jioc.grid import options as launch
+from jioc.grid import slurm as on_slurm
+from jioc.grid.plan import plan, read_json
+from jioc.resolve import recipes
 
 pytestmark = [
     pytest.mark.extras,

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from jioc import config as settings
-from jioc.console import Console, scenario_line, table
-from jioc.resolve import resolve
-from jioc.words import PLAINLY
+from jioc.cli.console import Console, scenario_line, table
+from jioc.config import schema as settings
+from jioc.resolve.derive import resolve
+from jioc.text import PLAINLY
 
 
 def test_the_progress_names_task_epoch_terms_speed_and_time_left(

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from jioc.data.crops import ResizedCrop, boxes, resized
+from jioc.data.augment.crops import ResizedCrop, boxes, resized
 
 
 def draws(seed: int = 0) -> torch.Generator:

@@ -11,13 +11,13 @@ import pytest
 import torch
 from PIL import Image, ImageEnhance, ImageOps
 
-from jioc import config as settings
-from jioc.data import cifar
-from jioc.data.augment import Augment, brighten, crop_flip
+from jioc.config import schema as settings
+from jioc.data.augment.basic import Augment, brighten, crop_flip
 from jioc.data.dataset import load
 from jioc.data.loader import Images, Mixed
+from jioc.data.sources import cifar
 from jioc.errors import Refused
-from jioc.runner import run
+from jioc.training.runner import run
 
 
 @pytest.fixture

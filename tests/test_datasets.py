@@ -16,14 +16,15 @@ import numpy as np
 import pytest
 from trees import colour, picture, shown
 
-from jioc import cli
-from jioc import config as settings
-from jioc.data import archives, catalogue
-from jioc.data.augment import Augment
-from jioc.data.crops import ResizedCrop
+from jioc.cli import main as cli
+from jioc.config import schema as settings
+from jioc.data import catalogue
+from jioc.data.augment.basic import Augment
+from jioc.data.augment.crops import ResizedCrop
 from jioc.data.dataset import Dataset, load
+from jioc.data.sources import archives
 from jioc.errors import Failed, Refused
-from jioc.resolve import resolve
+from jioc.resolve.derive import resolve
 
 
 def read(name: str, folder: Path, **values: Any) -> Dataset:

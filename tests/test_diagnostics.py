@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jioc import diagnostics
 from jioc.errors import Interrupted
-from jioc.runner import run
+from jioc.training.runner import run
 from jioc.types import Task
 
 TASK = Task(2, (3, 1, 2), 40, 12)  # the task of one class has no head of its own

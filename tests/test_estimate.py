@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 import torch
 
-from jioc import config as settings
-from jioc import estimate
+from jioc.cli import dry_run as estimate
+from jioc.config import schema as settings
 from jioc.data.dataset import load
 from jioc.methods.specs import SPECS
-from jioc.resolve import resolve
-from jioc.runner import Run
+from jioc.resolve.derive import resolve
+from jioc.training.runner import Run
 
 
 def test_the_steps_that_are_timed_are_those_of_fit_and_train_nothing(
     small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: set[int] = set()
-    monkeypatch.setattr("jioc.engine.compiling", lambda *sizes: compiled.update(sizes) or nullcontext())
+    monkeypatch.setattr("jioc.training.engine.compiling", lambda *sizes: compiled.update(sizes) or nullcontext())
     monkeypatch.setattr(estimate, "SPELL", 0.01)
     config = resolve(settings.make(method="icarl", compile=True, **small))
     run = Run(config, load(config))

@@ -17,14 +17,14 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from jioc import IncrementalClassifier
-from jioc import config as settings
+from jioc.config import schema as settings
 from jioc.data.dataset import load
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
-from jioc.model import load as load_model
-from jioc.model import save
-from jioc.resolve import resolve
-from jioc.runner import Run
+from jioc.resolve.derive import resolve
+from jioc.training.model import load as load_model
+from jioc.training.model import save
+from jioc.training.runner import Run
 
 Arrays = tuple[np.ndarray, np.ndarray]
 QUICK: dict[str, Any] = {"epochs": 3, "memory": 30, "random_state": 0, "device": "cpu"}

@@ -12,7 +12,7 @@ from jioc.methods.coil import COIL
 from jioc.methods.foster import FOSTER, class_balance
 from jioc.methods.podnet import PODNet
 from jioc.nets.heads import LinearHead
-from jioc.runner import Run
+from jioc.training.runner import Run
 
 
 def recorded(run: Run) -> list[tuple[Any, dict[str, Any], Any]]:

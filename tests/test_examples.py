@@ -13,8 +13,8 @@ import torch
 
 import jioc
 from jioc import losses
-from jioc.cli import main
-from jioc.config import make
+from jioc.cli.main import main
+from jioc.config.schema import make
 from jioc.data.dataset import load
 from jioc.errors import Interrupted, Refused
 from jioc.types import Batch, Output, Task

@@ -16,12 +16,12 @@ from sklearn.datasets import load_digits
 from test_runs import figures
 from trees import class_folders, colour, picture, shown
 
-from jioc import cli
-from jioc import config as settings
-from jioc.data import decode
+from jioc.cli import main as cli
+from jioc.config import schema as settings
 from jioc.data.dataset import Dataset, load
+from jioc.data.images import decode
 from jioc.errors import Refused
-from jioc.runner import run
+from jioc.training.runner import run
 
 ROOT = Path(__file__).parent.parent
 
@@ -511,7 +511,7 @@ def test_a_wrong_place_gets_one_sentence(
 
 
 def test_sizes_networks_and_tasks_by_default(tmp_path: Path) -> None:
-    from jioc.resolve import resolve
+    from jioc.resolve.derive import resolve
 
     for side, want in [
         (8, (8, 8, "tiny", "cifar")),
@@ -583,7 +583,7 @@ def test_the_command_line_prints_the_long_tail(folder: Path, capsys: pytest.Capt
 
 
 def test_the_counts_table_shows_any_name(capsys: pytest.CaptureFixture[str]) -> None:
-    from jioc.console import counts_table
+    from jioc.cli.console import counts_table
 
     counts_table(["[red]a", "two\nlines", "esc\x1b[31m", "[/]"], [4, 3, 2, 1], [2, 2])
     told = capsys.readouterr().out

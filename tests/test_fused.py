@@ -11,16 +11,16 @@ import pytest
 import torch
 from test_runs import same
 
-from jioc import config as settings
-from jioc.compiled import compiling
-from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+from jioc.config import schema as settings
 from jioc.data.dataset import Dataset
+from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+from jioc.device.compile import compiling
+from jioc.grid.pack import own_stream
 from jioc.nets.catalogue import BACKBONES, Shape
 from jioc.nets.incremental import fused_kernels
 from jioc.nets.resnet import BatchNorm, ResNet, initialise
-from jioc.pack import own_stream
-from jioc.resolve import resolve
-from jioc.runner import Run
+from jioc.resolve.derive import resolve
+from jioc.training.runner import Run
 
 
 def made(shape: Shape, device: str, cosine: bool = False) -> ResNet:
@@ -60,7 +60,7 @@ def interpreted(
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
     interpreter._patch_lang_tensor = patched
-    from jioc.nets import fused
+    from jioc.nets.fused import run as fused
 
     fused.FILLED, fused.PARTED = programs or fused.FILLED, programs or fused.PARTED
     net = made(shape, "cpu", cosine)
@@ -120,7 +120,7 @@ def test_the_kernels_compute_the_network(case: str) -> None:
 @pytest.mark.extras
 def test_they_serve_no_batch_without_variance_and_no_frozen_statistics() -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
-    from jioc.nets import fused
+    from jioc.nets.fused import run as fused
 
     net, x = made(NARROW, "cpu"), torch.zeros(2, 3, 8, 8)
     assert fused.fits(net, x) and not fused.fits(net, x[:0])
@@ -137,7 +137,7 @@ def test_on_a_cpu_the_network_runs_as_it_is() -> None:
 @pytest.mark.gpu
 @pytest.mark.parametrize(("backbone", "cosine"), [("resnet32", False), ("resnet32", True), ("resnet18", False)])
 def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: str, cosine: bool) -> None:
-    from jioc.nets import fused
+    from jioc.nets.fused import run as fused
 
     net = made(BACKBONES[backbone], "cuda", cosine)
     exact, cast = copy.deepcopy(net).double(), copy.deepcopy(net)
@@ -171,7 +171,7 @@ def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: s
 
 @pytest.mark.gpu
 def test_on_a_gpu_a_lost_weight_shows() -> None:
-    from jioc.nets import fused
+    from jioc.nets.fused import run as fused
 
     net, x = made(BACKBONES["resnet32"], "cuda"), torch.randn(16, 3, 32, 32, device="cuda")
     with torch.no_grad():

@@ -9,15 +9,15 @@ import pytest
 import torch
 from test_runs import figures, same, weights
 
-from jioc import config as settings
+from jioc.cli.dry_run import measured
+from jioc.config import schema as settings
 from jioc.data.dataset import load
-from jioc.engine import Engine
 from jioc.errors import Interrupted
-from jioc.estimate import measured
-from jioc.pack import pack
-from jioc.resolve import resolve
-from jioc.runner import Run, run
-from jioc.steps import AHEAD, WARM_UP, GraphSteps
+from jioc.grid.pack import pack
+from jioc.resolve.derive import resolve
+from jioc.training.engine import Engine
+from jioc.training.runner import Run, run
+from jioc.training.steps import AHEAD, WARM_UP, GraphSteps
 
 pytestmark = pytest.mark.gpu
 
@@ -53,7 +53,7 @@ def test_compiled_backbones_agree_to_rounding() -> None:
 
 
 def test_every_replay_draws_anew() -> None:
-    from jioc.data.augment import Augment
+    from jioc.data.augment.basic import Augment
 
     device, noise = torch.device("cuda"), torch.Generator("cuda").manual_seed(0)
     x = torch.randint(0, 256, (64, 3, 8, 8), dtype=torch.uint8, device=device)
@@ -73,9 +73,9 @@ def test_every_replay_draws_anew() -> None:
 
 
 def test_compiled_augmentation_is_the_augmentation() -> None:
-    from jioc.compiled import compiling
-    from jioc.data.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
     from jioc.data.loader import Images
+    from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+    from jioc.device.compile import compiling
 
     pixels = np.random.default_rng(0).integers(0, 256, (300, 3, 32, 32), np.uint8)
     images = Images(pixels, np.zeros(300, int), *STATISTICS["cifar100"], torch.device("cuda"))
@@ -87,7 +87,7 @@ def test_compiled_augmentation_is_the_augmentation() -> None:
 
 
 def test_compiled_pooled_maps_are_the_pooled_maps() -> None:
-    from jioc.compiled import compiling, maybe_compiled
+    from jioc.device.compile import compiling, maybe_compiled
     from jioc.methods.podnet import pooled_distance
 
     def maps() -> list[torch.Tensor]:

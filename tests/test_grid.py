@@ -22,19 +22,22 @@ from test_resume import outcome
 from test_runs import figures
 from trees import class_folders
 
-from jioc import config as settings
-from jioc import grid, launch, recipes
-from jioc.callback import Callback
-from jioc.cli import main
+from jioc.cli import grid
+from jioc.cli.main import main
+from jioc.config import schema as settings
 from jioc.errors import Failed, Interrupted, Refused
-from jioc.jobs import Job, plan, scaled, select
-from jioc.launch import on_ray, on_slurm
-from jioc.launch.on_ray import Keeper, packed, unpacked
+from jioc.events import Callback
+from jioc.grid import options as launch
+from jioc.grid import ray as on_ray
+from jioc.grid import slurm as on_slurm
+from jioc.grid.pack import pack
+from jioc.grid.plan import Job, plan, scaled, select
+from jioc.grid.ray import Keeper, packed, unpacked
 from jioc.methods.specs import find
-from jioc.pack import pack
-from jioc.resolve import resolve
-from jioc.runner import run
-from jioc.store import must_be_the_same
+from jioc.resolve import recipes
+from jioc.resolve.derive import resolve
+from jioc.training.runner import run
+from jioc.training.store import must_be_the_same
 
 BASE: dict[str, Any] = {
     "method": "icarl", "task_sizes": [4, 3, 3], "memory": 60, "later": {"epochs": 3}, "first": {"epochs": 4},
@@ -151,7 +154,7 @@ def test_a_packed_run_whose_folder_is_taken_is_refused_before_images_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "taken").write_text("by another")
-    monkeypatch.setattr("jioc.pack.load", lambda *args: pytest.fail("images were read first"))
+    monkeypatch.setattr("jioc.grid.pack.load", lambda *args: pytest.fail("images were read first"))
     (found,) = pack([settings.make(**BASE)], 1, outs=[tmp_path])
     assert isinstance(found, Refused) and "holds other files" in str(found)
 
@@ -214,7 +217,7 @@ def test_a_full_disk_does_not_keep_a_grid_from_telling_its_failures(
 
     monkeypatch.delenv("JIOC_DATA", raising=False)
     monkeypatch.setattr("jioc.files.os.fsync", full)
-    monkeypatch.setattr("jioc.jobs.os.write", full)
+    monkeypatch.setattr("jioc.grid.plan.os.write", full)
     bad = {"data": "cifar10", "data_dir": str(tmp_path), "task_sizes": None, "tasks": 5}
     assert main(["grid", file(tmp_path, runs={"bad": bad}), "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()

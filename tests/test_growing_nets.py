@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from jioc import config as settings
+from jioc.config import schema as settings
 from jioc.data.dataset import load
 from jioc.methods.bic import BiC
 from jioc.methods.der import DER
@@ -18,8 +18,8 @@ from jioc.methods.specs import SPECS
 from jioc.nets.heads import ProxyHead
 from jioc.nets.incremental import ExpandingNet, build
 from jioc.nets.resnet import ResNet
-from jioc.resolve import merged, resolve
-from jioc.runner import Run
+from jioc.resolve.derive import merged, resolve
+from jioc.training.runner import Run
 
 
 def started(method: str, tasks: int, **more: Any) -> Run:

@@ -10,14 +10,14 @@ import pytest
 from made_results import keep, made
 from trees import class_folders
 
-from jioc import config as settings
-from jioc import recipes
-from jioc.cli import main
+from jioc.cli.main import main
+from jioc.config import schema as settings
 from jioc.data.catalogue import DATASETS
 from jioc.methods.specs import SPECS, recorded, told, understood
 from jioc.report.runs import Group, Run, group, planned
 from jioc.report.tables import summarise
-from jioc.resolve import resolve
+from jioc.resolve import recipes
+from jioc.resolve.derive import resolve
 
 
 def jioc(**options: Any) -> dict[str, Any]:

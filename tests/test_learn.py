@@ -12,10 +12,10 @@ from digit_files import write
 from PIL import Image
 
 import jioc
-from jioc import config as settings
-from jioc.cli import main
+from jioc.cli.main import main
+from jioc.config import schema as settings
 from jioc.errors import Refused
-from jioc.resolve import resolve
+from jioc.resolve.derive import resolve
 
 QUICK = ["--backbone", "tiny", "--mean", "0.3", "--std", "0.4", "--memory", "24", "--epochs", "2", "--device", "cpu"]
 
@@ -51,7 +51,7 @@ def test_what_the_first_classes_settled_stays_with_other_epochs(
         asked.append(config)
         raise Refused("enough")
 
-    monkeypatch.setattr("jioc.learn.taught", taught)
+    monkeypatch.setattr("jioc.cli.learn.taught", taught)
     assert main(["learn", str(run), str(place / "two"), "--epochs", "17"]) == 2
     later = {"epochs": 17, "milestones": (6, 10, 14)}
     assert asked == [config.model_copy(update={"later": config.later.model_copy(update=later)})]
@@ -245,7 +245,7 @@ def test_an_unfinished_run_is_finished_first(place: Path, run: Path, capsys: pyt
 
 
 def test_one_process_writes_to_a_folder(place: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from jioc.store import locked
+    from jioc.training.store import locked
 
     with locked(run):
         assert main(["learn", str(run), str(place / "two")]) == 2
@@ -281,7 +281,7 @@ def test_a_disk_that_fails_leaves_the_model(
     def full(*args: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("jioc.model.write", full)
+    monkeypatch.setattr("jioc.training.model.write", full)
     assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 1
     assert "cannot be kept in" in capsys.readouterr().err and contents(run) == before
 

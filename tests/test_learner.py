@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from jioc import config as settings
+from jioc.config import schema as settings
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Refused
-from jioc.learner import Learner
 from jioc.methods.specs import SPECS
-from jioc.resolve import resolve
-from jioc.runner import Run
+from jioc.resolve.derive import resolve
+from jioc.training.learner import Learner
+from jioc.training.runner import Run
 
 QUICK: dict[str, Any] = {
     "data": "digits", "task_sizes": (4, 3, 3), "memory": 60, "first": {"epochs": 2}, "later": {"epochs": 2},

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jioc import machine
+from jioc.training import execution as machine
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git here")

@@ -13,7 +13,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     ot = pytest.importorskip("ot", reason="POT is the oracle of COIL's transport")
 
-from jioc.config import Coordination
+from jioc.config.schema import Coordination
 from jioc.coordination import JIOC
 from jioc.data.loader import TaskData
 from jioc.memory import Memory

@@ -14,13 +14,13 @@ import torch
 import yaml
 from torch import Tensor
 
-from jioc.checkpoint import unpack
-from jioc.cli import main
-from jioc.config import make
+from jioc.cli.main import main
+from jioc.config.schema import make
 from jioc.errors import Interrupted, Refused
 from jioc.methods.specs import SPECS
-from jioc.resolve import resolve
-from jioc.runner import run
+from jioc.resolve.derive import resolve
+from jioc.training.checkpoint import unpack
+from jioc.training.runner import run
 
 WITH_MEMORY = [name for name, spec in SPECS.items() if spec.memory != "none"]
 WITHOUT = [name for name, spec in SPECS.items() if spec.memory == "none"]

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from jioc.cli import main
-from jioc.data.augment import Augment
+from jioc.cli.main import main
+from jioc.data.augment.basic import Augment
 from jioc.data.loader import Images
 from jioc.nets.incremental import build
 

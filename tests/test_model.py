@@ -18,15 +18,15 @@ import torch
 from PIL import Image
 
 import jioc
-from jioc import config as settings
-from jioc import model
-from jioc.checkpoint import pack
-from jioc.cli import main
+from jioc.cli.main import main
+from jioc.config import schema as settings
 from jioc.data.dataset import Dataset, load
 from jioc.errors import Refused
 from jioc.files import write
-from jioc.learner import Learner
 from jioc.methods.specs import SPECS
+from jioc.training import model
+from jioc.training.checkpoint import pack
+from jioc.training.learner import Learner
 
 QUICK: dict[str, Any] = {
     "data": "digits", "task_sizes": (6, 4), "memory": 60, "first": {"epochs": 1}, "later": {"epochs": 1},
@@ -203,7 +203,7 @@ from pathlib import Path
 import torch
 torch.set_num_threads(1)
 import jioc
-from jioc import model
+from jioc.training import model
 from jioc.errors import Refused
 
 folder, draw = Path(sys.argv[1]), random.Random(1)

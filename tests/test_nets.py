@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from jioc.cli import main
+from jioc.cli.main import main
 from jioc.nets.catalogue import BACKBONES
 from jioc.nets.incremental import build
 

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image, ImageDraw
 
 import jioc
-from jioc.cli import main
+from jioc.cli.main import main
 from jioc.methods.specs import SPECS
 
 ROOT = Path(__file__).parent.parent
@@ -72,7 +72,7 @@ def test_the_example_learns_predicts_learns_on_and_ships(method: str, tmp_path: 
     session = onnxruntime.InferenceSession(out / "model.onnx")
     about = session.get_modelmeta().custom_metadata_map
     assert json.loads(about["classes"]) == learner.classes and about["method"] == method and about["readout"] == "cnn"
-    from jioc.data.given import pixels_of
+    from jioc.data.images.inputs import pixels_of
 
     pixels = pixels_of(files(later)[::4], learner.look.shape)
     (scores,) = session.run(["scores"], {"pixels": pixels.transpose(0, 2, 3, 1)})
@@ -88,7 +88,7 @@ def test_every_method_and_readout_answers_the_same_in_onnxruntime(
 ) -> None:
     import onnxruntime
 
-    from jioc import config as settings
+    from jioc.config import schema as settings
     from jioc.data.dataset import load
 
     quick = {"task_sizes": (6, 4), "memory": 60, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu"}
@@ -107,7 +107,7 @@ def test_every_method_and_readout_answers_the_same_in_onnxruntime(
 def test_a_file_that_answers_otherwise_is_not_written(
     tmp_path: Path, runtime: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jioc.onnx_file.TOLERANCE", -1.0)
+    monkeypatch.setattr("jioc.integrations.onnx.TOLERANCE", -1.0)
     quick = {"task_sizes": (6, 4), "memory": 60, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu"}
     jioc.run(method="replay", data="digits", **quick, out=tmp_path / "run")
     assert main(["export", str(tmp_path / "run"), "--onnx", str(tmp_path / "a.onnx")]) == 1
@@ -127,7 +127,7 @@ def test_a_file_that_answers_otherwise_is_not_written(
 def test_what_cannot_be_exported_is_refused(
     words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jioc.export.find_spec", lambda name: None)  # as where the extra is missing
+    monkeypatch.setattr("jioc.cli.export.find_spec", lambda name: None)  # as where the extra is missing
     (tmp_path / "model.json").write_text("{}")
     words = [word.format(no=tmp_path / "no", here=tmp_path) for word in words]
     assert main(["export", str(tmp_path), *words]) == 2

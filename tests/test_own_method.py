@@ -19,13 +19,13 @@ import pytest
 
 import jioc
 import jioc.methods
-from jioc.cli import main
-from jioc.engine import Engine
+from jioc.cli.main import main
 from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
 from jioc.methods import specs
 from jioc.report.runs import group, read
-from jioc.runner import run
+from jioc.training.engine import Engine
+from jioc.training.runner import run
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "own_method.py"
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]

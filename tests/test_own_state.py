@@ -14,17 +14,17 @@ import torch
 from torch import nn
 
 import jioc
-from jioc import config as settings
-from jioc.checkpoint import pack, unpack
-from jioc.cli import main
-from jioc.config import Options
+from jioc.cli.main import main
+from jioc.config import schema as settings
+from jioc.config.schema import Options
 from jioc.data.dataset import load
 from jioc.errors import Failed, Interrupted
 from jioc.methods.base import Method
 from jioc.methods.foster import FOSTER
-from jioc.methods.kept import begun, kept, restored
 from jioc.methods.specs import SPECS
-from jioc.runner import run
+from jioc.methods.state import begun, kept, restored
+from jioc.training.checkpoint import pack, unpack
+from jioc.training.runner import run
 
 CPU = torch.device("cpu")
 

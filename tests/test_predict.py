@@ -12,8 +12,8 @@ import pytest
 from digit_files import write
 
 import jioc
-from jioc.cli import main
-from jioc.data import flow
+from jioc.cli.main import main
+from jioc.data.images import workers as flow
 from jioc.errors import Interrupted
 
 
@@ -209,7 +209,7 @@ def test_no_paths_at_all(place: Path, capsys: pytest.CaptureFixture[str], monkey
 
 
 def test_wrong_words_do_not_wait_for_torch() -> None:
-    code = "import sys\nfrom jioc.cli import main\nmain(sys.argv[1:])\nprint('torch' in sys.modules)"
+    code = "import sys\nfrom jioc.cli.main import main\nmain(sys.argv[1:])\nprint('torch' in sys.modules)"
     for words in (["predict", "nowhere", "x"], ["learn", "nowhere", "x"], ["export", "nowhere"], ["predict", "--top"]):
         told = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
         assert told.stdout == "False\n"

@@ -19,19 +19,19 @@ from test_runs import weights
 from torch.distributed import HashStore
 from torch.nn.parallel import DistributedDataParallel
 
-from jioc import config as settings
-from jioc.checkpoint import unpack
-from jioc.data.augment import Augment, Augmentation, WithPolicy
-from jioc.data.crops import ResizedCrop
+from jioc.config import schema as settings
+from jioc.data.augment.basic import Augment, Augmentation, WithPolicy
+from jioc.data.augment.crops import ResizedCrop
 from jioc.data.loader import Images
 from jioc.data.stream import Streamed
+from jioc.device.distributed import World, together
 from jioc.errors import Failed, Refused
-from jioc.machine import how
 from jioc.methods.specs import SPECS
 from jioc.nets.resnet import BatchNorm
-from jioc.processes import World, together
-from jioc.resolve import resolve
-from jioc.runner import run
+from jioc.resolve.derive import resolve
+from jioc.training.checkpoint import unpack
+from jioc.training.execution import how
+from jioc.training.runner import run
 
 SHORT: dict[str, Any] = {
     "data": "digits",
@@ -251,7 +251,7 @@ def test_what_holds_the_group_is_gone_before_the_group_is(monkeypatch: pytest.Mo
     """Or torch joins the group's threads with Python's lock, for which one of them may wait: both wait for ever."""
     for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("jioc.processes._met", lambda: (HashStore(), 0, 1))
+    monkeypatch.setattr("jioc.device.distributed._met", lambda: (HashStore(), 0, 1))
     wrapped = []
 
     def step() -> None:

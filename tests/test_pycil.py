@@ -9,12 +9,12 @@ import pytest
 import yaml
 from trees import class_folders
 
-from jioc import config as settings
-from jioc import pycil
-from jioc.cli import main
-from jioc.config import Config
+from jioc.cli.main import main
+from jioc.config import schema as settings
+from jioc.config.schema import Config
 from jioc.errors import Refused
-from jioc.resolve import resolve
+from jioc.resolve import pycil
+from jioc.resolve.derive import resolve
 
 FILE: dict[str, Any] = {  # what every one of them has
     "prefix": "reproduce",
@@ -79,7 +79,7 @@ def run_of(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def config(path: Path, *flags: str) -> Config:
         shown: list[Config] = []
-        monkeypatch.setattr("jioc.estimate.show", shown.append)
+        monkeypatch.setattr("jioc.cli.dry_run.show", shown.append)
         assert main(["run", "--pycil", str(path), *flags, "--dry-run"]) == 0
         return shown[0]
 

@@ -12,16 +12,18 @@ from hypothesis import strategies as st
 from test_datasets import tiny_imagenet
 from trees import class_folders
 
-from jioc import cli, command, recipes
-from jioc import config as settings
-from jioc.config import MACHINE, Config
+from jioc.cli import main as cli
+from jioc.cli.flags import idle, said
+from jioc.config import schema as settings
+from jioc.config.schema import MACHINE, Config
 from jioc.errors import Refused
-from jioc.flags import idle, said
-from jioc.jobs import plan, select
+from jioc.grid.plan import plan, select
 from jioc.methods.specs import SPECS, find
 from jioc.report import paper
-from jioc.resolve import merged, refuse_idle_schedules, resolve
-from jioc.runner import run
+from jioc.resolve import recipes
+from jioc.resolve import repeat as command
+from jioc.resolve.derive import merged, refuse_idle_schedules, resolve
+from jioc.training.runner import run
 
 PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
 TABLES = {"table2": 2, "table3": 3, "table4": 4, "table5": 5, "table6": 6}
@@ -143,7 +145,7 @@ def test_the_line_of_a_run_lists_its_data_twice_at_most(tmp_path: Path, monkeypa
     (tmp_path / "x.csv").write_text("path,label\na/0.png,a\nb/0.png,b\n")
     config = resolve(settings.make(method="icarl", data=str(tmp_path / "x.csv"), later={"lr": 0.2}))
     listed: list[Path] = []
-    monkeypatch.setattr("jioc.data.listing.class_names", lambda place: listed.append(place) or ["a", "b"])
+    monkeypatch.setattr("jioc.data.images.listing.class_names", lambda place: listed.append(place) or ["a", "b"])
     assert command.words(config) == ["icarl", "--data", str(tmp_path / "x.csv"), "--lr", "0.2", "--seed", "1"]
     assert len(listed) == 2  # at the size it has, and at the one that the settings name
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from made_results import keep, made
 
-from jioc.cli import main
+from jioc.cli.main import main
 from jioc.report import figures, page
 from jioc.report.runs import Group, Run, group, read
 
@@ -144,7 +144,7 @@ def test_a_run_named_twice_counts_once(tmp_path: Path) -> None:
 def test_torch_and_matplotlib_stay_out(tmp_path: Path) -> None:
     runs = str(keep(tmp_path / "runs", made()))
     code = (
-        "import sys; from jioc.cli import main\n"
+        "import sys; from jioc.cli.main import main\n"
         f"assert main(['report', {runs!r}, '-o', {str(tmp_path / 'p.html')!r}]) == 0 == main(['table', {runs!r}])\n"
         "assert not {'torch', 'numpy', 'matplotlib', 'sklearn'} & sys.modules.keys()"
     )

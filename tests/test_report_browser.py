@@ -11,7 +11,7 @@ import pytest
 from made_results import keep, made, read_out
 from test_report import HOSTILE
 
-from jioc.cli import main
+from jioc.cli.main import main
 
 pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("default")]
 

@@ -1,6 +1,7 @@
 """Killed at any moment, a run goes on to the same result and the same weights, bit for bit."""
 
 import errno
+import importlib
 import itertools
 import json
 import os
@@ -20,18 +21,18 @@ from digit_files import write
 from safetensors import SafetensorError
 from test_runs import figures
 
-from jioc import config as settings
-from jioc.checkpoint import pack, unpack, verified
+from jioc.config import schema as settings
 from jioc.data import dataset
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.memory import class_means
 from jioc.methods.foster import FOSTER
-from jioc.model import load
 from jioc.report.runs import group, read
-from jioc.resolve import resolve
-from jioc.runner import Run, run
-from jioc.store import Store
+from jioc.resolve.derive import resolve
+from jioc.training.checkpoint import pack, unpack, verified
+from jioc.training.model import load
+from jioc.training.runner import Run, run
+from jioc.training.store import Store
 from jioc.types import Task
 
 LONGER: dict[str, Any] = {
@@ -64,7 +65,7 @@ def outcome(folder: Path) -> tuple[Any, ...]:
 
 KILLER = """
 import json, os, signal, sys, time
-from jioc.runner import run
+from jioc.training.runner import run
 
 folder, settings = sys.argv[1], json.loads(sys.argv[2])
 for seconds in sys.stdin:
@@ -261,10 +262,12 @@ def test_a_run_killed_between_its_last_model_and_its_result_ends_with_both(
     tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run(method="replay", **small, out=tmp_path / "alone")
-    for name in ("jioc.model.save", "jioc.store.Store.result"):
+    for name in ("jioc.training.model.save", "jioc.training.store.Store.result"):
         folder, calls = tmp_path / name, itertools.count(1)
         module, function = name.rsplit(".", 1)
-        real = getattr(__import__("jioc.model").model if module == "jioc.model" else Store, function)
+        real = getattr(
+            importlib.import_module("jioc.training.model") if module == "jioc.training.model" else Store, function
+        )
 
         def dies(*args: Any, calls: Any = calls, real: Any = real) -> None:
             if next(calls) == 3:
@@ -298,8 +301,8 @@ def test_a_run_that_began_on_another_kind_of_device_is_refused(tmp_path: Path) -
 def test_one_folder_one_writer(tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "run"
     run(method="replay", **small, out=folder)
-    from jioc import config as settings
-    from jioc.resolve import resolve
+    from jioc.config import schema as settings
+    from jioc.resolve.derive import resolve
 
     config = resolve(settings.make(method="replay", **small))
     first = Store(folder, config, resume=True)
@@ -335,7 +338,7 @@ def test_a_disk_that_is_full_leaves_the_checkpoint_before(
     assert not list(full.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("place", ["jioc.checkpoint._carry", "jioc.store.Store.result", "log.jsonl"])
+@pytest.mark.parametrize("place", ["jioc.training.checkpoint._carry", "jioc.training.store.Store.result", "log.jsonl"])
 def test_wherever_a_disk_is_full_it_is_a_sentence(
     place: str, tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -346,7 +349,7 @@ def test_wherever_a_disk_is_full_it_is_a_sentence(
     if place == "log.jsonl":
         out.mkdir()
         (out / place).symlink_to("/dev/full")
-        monkeypatch.setattr("jioc.store._begun", lambda path: True)
+        monkeypatch.setattr("jioc.training.store._begun", lambda path: True)
         monkeypatch.setattr(Store, "cut_log", lambda *args: None)  # a device cannot be cut
     else:
         monkeypatch.setattr(place, fails)

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
-from jioc import config as settings
-from jioc.checkpoint import unpack
+from jioc.config import schema as settings
 from jioc.coordination import JIOC
 from jioc.data.dataset import load
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
-from jioc.resolve import merged, resolve
-from jioc.runner import Run, run
+from jioc.resolve.derive import merged, resolve
+from jioc.training.checkpoint import unpack
+from jioc.training.runner import Run, run
 
 Weights = dict[str, torch.Tensor]
 
@@ -53,7 +53,7 @@ def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}}
     first = run(method=method, **small, out=tmp_path / "first")
     if SPECS[method].memory == "none":  # refuses oc by its word, so that JIOC is attached by hand
-        monkeypatch.setattr("jioc.runner.Run._method", attached(JIOC(coordinate="none")))
+        monkeypatch.setattr("jioc.training.runner.Run._method", attached(JIOC(coordinate="none")))
         off: dict[str, Any] = {}
     else:
         off = {"coordinate": "oc", "gamma1": 0, "gamma2": 0}
@@ -202,7 +202,7 @@ def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.Monk
 
 def test_the_public_names() -> None:
     import jioc
-    from jioc.config import Config
+    from jioc.config.schema import Config
 
     assert all(getattr(jioc, name) is not None for name in jioc.__all__)
     assert jioc.losses.cross_entropy and callable(jioc.run)

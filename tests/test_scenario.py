@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jioc import config as settings
+from jioc.config import schema as settings
 from jioc.data import longtail, scenario
-from jioc.data.augment import Augment
+from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
 from jioc.errors import Refused
 

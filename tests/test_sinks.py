@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from jioc import config as settings
-from jioc.cli import main
+from jioc.cli.main import main
+from jioc.config import schema as settings
 from jioc.errors import Interrupted, Refused
-from jioc.resolve import resolve
-from jioc.runner import run
-from jioc.sinks import SINKS, Live, figures, names, need
+from jioc.integrations.loggers import SINKS, Live, figures, names, need
+from jioc.resolve.derive import resolve
+from jioc.training.runner import run
 
 Told = dict[str, dict[int, list[float]]]
 """By name and step, every value that was told."""
@@ -72,8 +72,8 @@ def test_a_resumed_run_tells_each_step_once(
     tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: Told = {}
-    monkeypatch.setattr("jioc.sinks.need", lambda name: None)
-    monkeypatch.setitem(sys.modules["jioc.sinks"].MAKERS, "wandb", lambda *_: Kept(told))
+    monkeypatch.setattr("jioc.integrations.loggers.need", lambda name: None)
+    monkeypatch.setitem(sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: Kept(told))
     check(told, stopped_and_resumed("wandb", tmp_path / "run", small))
 
 
@@ -81,8 +81,8 @@ def test_a_row_that_was_kept_but_not_told_is_told_on_resuming(
     tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: Told = {}
-    monkeypatch.setattr("jioc.sinks.need", lambda name: None)
-    monkeypatch.setitem(sys.modules["jioc.sinks"].MAKERS, "wandb", lambda *_: Kept(told))
+    monkeypatch.setattr("jioc.integrations.loggers.need", lambda name: None)
+    monkeypatch.setitem(sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: Kept(told))
     config, folder = resolve(settings.make(method="icarl", **small)), tmp_path / "run"
     live = Live(["wandb"], config, folder)
 

@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 from trees import picture
 
-from jioc.data.augment import Augment
+from jioc.data.augment.basic import Augment
 from jioc.data.loader import Images
 from jioc.data.stream import AHEAD, Streamed
-from jioc.runner import run
+from jioc.training.runner import run
 
 
 def both(device: str = "cpu") -> tuple[Images, Streamed]:

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from made_results import keep, made, read_out
 
-from jioc import config as settings
-from jioc import recipes
-from jioc.cli import main
-from jioc.jobs import scaled
+from jioc.cli.main import main
+from jioc.config import schema as settings
+from jioc.grid.plan import scaled
 from jioc.methods.specs import SPECS
 from jioc.report import paper, tables
 from jioc.report.runs import group, planned, read
 from jioc.report.tables import by_task, number, spread, summarise
-from jioc.resolve import resolve
+from jioc.resolve import recipes
+from jioc.resolve.derive import resolve
 
 TEN = {"classes": 100, "tasks": 10}
 OTHERWISE = {

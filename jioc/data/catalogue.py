@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Refused, unknown
+from jioc.errors import Refused, unknown
 
 Archive = tuple[str, str, str]
 """Of the official archive: its address, its file name, its md5."""
@@ -55,7 +55,7 @@ DATASETS = {
             ),
         ),
         Entry(
-            "tinyimagenet", "pictures", 200, 10, "resnet18", "tiny-imagenet-200",
+            "tinyimagenet", "image_files", 200, 10, "resnet18", "tiny-imagenet-200",
             "110,000 images of 64x64 in 200 classes", 64,
             images=(100_000, 10_000),
             archive=(
@@ -65,7 +65,7 @@ DATASETS = {
             ),
         ),
         Entry(
-            "miniimagenet", "pictures", 100, 10, "resnet18", "miniimagenet",
+            "miniimagenet", "image_files", 100, 10, "resnet18", "miniimagenet",
             "60,000 images in 100 classes, seen at 84x84", 84,
             images=(48_000, 12_000),
             by_hand="MiniImageNet has no official archive: put its images with train.csv, val.csv and test.csv, "
@@ -73,7 +73,7 @@ DATASETS = {
             other_folders=("mini-imagenet", "mini_imagenet", "miniImageNet", "MiniImageNet"),
         ),
         Entry(
-            "cub200", "pictures", 200, 10, "resnet18", "CUB_200_2011",
+            "cub200", "image_files", 200, 10, "resnet18", "CUB_200_2011",
             "11,788 photographs of birds of 200 species, seen at 224x224", 224, "imagenet",
             images=(5_994, 5_794),
             archive=(
@@ -94,7 +94,7 @@ def find(name: str, image_size: int | None = None) -> Entry:
     if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
         return _own(place, image_size)
     if place.is_file() and place.suffix == ".py":
-        from . import own
+        from jioc.data.sources import python_file as own
 
         return own.entry(place)
     if place.is_file():
@@ -121,7 +121,7 @@ def strange(name: str) -> Refused:
 
 
 def _own(place: Path, image_size: int | None) -> Entry:
-    from .listing import class_names
+    from jioc.data.images.listing import class_names
 
     classes = len(class_names(place))
     if not classes:
@@ -129,7 +129,7 @@ def _own(place: Path, image_size: int | None) -> Entry:
     size = image_size or _usual_size(place)
     backbone, stem = network_for(size)
     name = place.resolve().stem if place.is_file() else place.resolve().name
-    return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
+    return Entry(name, "image_files", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
 
 
 def in_memory(name: str, classes: int, size: int) -> Entry:
@@ -137,7 +137,7 @@ def in_memory(name: str, classes: int, size: int) -> Entry:
     if size == 1:
         return Entry(name, "vectors", classes, usual_tasks(classes), "mlp", None, "", size)
     backbone, stem = network_for(size)
-    return Entry(name, "pictures", classes, usual_tasks(classes), backbone, None, "", size, stem)
+    return Entry(name, "image_files", classes, usual_tasks(classes), backbone, None, "", size, stem)
 
 
 def usual_tasks(classes: int) -> int:
@@ -181,8 +181,8 @@ PEEKED = 25  # files
 
 def _usual_size(place: Path) -> int:
     """The middle shorter side of a few images: itself up to 64, then 64, 84 or 224, whichever is the next below."""
-    from . import decode
-    from .listing import sample
+    from jioc.data.images import decode
+    from jioc.data.images.listing import sample
 
     sides = []
     for path in sample(place, PEEKED):

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..callback import Callback
-from ..config import Config
-from ..errors import Refused
-from . import catalogue
+from jioc.config.schema import Config
+from jioc.data import catalogue
+from jioc.errors import Refused
+from jioc.events import Callback
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,15 @@ def load(
     `thorough`: a large cache's checksum too, and all that is left out by name; `more`: its classes come beside others,
     so that one is as usual as many.
     """
-    from . import archives, cache
+    from jioc.data.images import cache
+    from jioc.data.sources import archives
 
     entry = catalogue.find(config.data, config.image_size)
-    module = importlib.import_module(f"jioc.data.{entry.module}")
+    module = importlib.import_module(f"jioc.data.sources.{entry.module}")
     where = entry.place
     if where is None and entry.folder is not None:
         where = archives.located(entry, catalogue.data_folder(config.data_dir), cache.cache_folder(config.data_cache))
-    if entry.module in ("pictures", "own"):
+    if entry.module in ("image_files", "python_file"):
         dataset = module.load(entry, where, config, tell, thorough)
     else:
         dataset = replace(module.load(entry, where, config), tasks=entry.tasks)

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..compiled import maybe_compiled
-from ..memory import Memory
-from .augment import Augment, Augmentation
+from jioc.data.augment.basic import Augment, Augmentation
+from jioc.device.compile import maybe_compiled
+from jioc.memory import Memory
 
 
 class Images:

@@ -1,6 +1,6 @@
 """How many images each class keeps under a long tail: arithmetic only."""
 
-from ..errors import Refused
+from jioc.errors import Refused
 
 PAPER = {"cifar10": 13, "cifar100": 500}
 """JIOC's counts, int(most * 0.01 ** (i / denominator)): 16,271 and 32,775 images, 206 and 200 in the rarest class."""

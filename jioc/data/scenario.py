@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..config import Config
-from ..errors import Refused, unknown
-from ..words import counted
-from . import catalogue, longtail
-from .dataset import Dataset
-from .listing import composed
+from jioc.config.schema import Config
+from jioc.data import catalogue, longtail
+from jioc.data.dataset import Dataset
+from jioc.data.images.listing import composed
+from jioc.errors import Refused, unknown
+from jioc.text import counted
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .loader import Images, wrapped
+from jioc.data.loader import Images, wrapped
 
 AHEAD = 4  # batches
 

@@ -10,10 +10,10 @@ theirs. In the first task nothing is scaled, and both are the same.
 import torch
 from torch import Tensor
 
-from ..data.loader import TaskData
-from ..nets.heads import LinearHead
-from ..types import Output, Task
-from .base import Method
+from jioc.data.loader import TaskData
+from jioc.methods.base import Method
+from jioc.nets.heads import LinearHead
+from jioc.types import Output, Task
 
 
 class Aligned(Method):

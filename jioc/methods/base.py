@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..config import Options
-from ..coordination import JIOC
-from ..data.loader import TaskData
-from ..errors import Failed
-from ..memory import Memory, class_means
-from ..nets.incremental import Net
-from ..types import Batch, Output, Task, Terms, Weights
-from .kept import kept, refuse_remade, refuse_shared, restored
-from .specs import Spec
+from jioc.config.schema import Options
+from jioc.coordination import JIOC
+from jioc.data.loader import TaskData
+from jioc.errors import Failed
+from jioc.memory import Memory, class_means
+from jioc.methods.specs import Spec
+from jioc.methods.state import kept, refuse_remade, refuse_shared, restored
+from jioc.nets.incremental import Net
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 Fit = Callable[..., None]
 """`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's, JIOC applied)."""

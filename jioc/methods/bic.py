@@ -19,13 +19,13 @@ from typing import Any
 
 from torch import Tensor
 
-from ..data.loader import TaskData, Visits
-from ..losses import cross_entropy, distill
-from ..memory import Memory
-from ..nets.heads import CorrectedHead
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
-from .specs import BiCOptions, register
+from jioc.data.loader import TaskData, Visits
+from jioc.losses import cross_entropy, distill
+from jioc.memory import Memory
+from jioc.methods.base import Fit, Method
+from jioc.methods.specs import BiCOptions, register
+from jioc.nets.heads import CorrectedHead
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("bic")

@@ -25,13 +25,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..data.loader import TaskData
-from ..losses import cross_entropy, distill
-from ..memory import class_means
-from ..nets.incremental import IncrementalNet
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
-from .specs import COILOptions, register
+from jioc.data.loader import TaskData
+from jioc.losses import cross_entropy, distill
+from jioc.memory import class_means
+from jioc.methods.base import Fit, Method
+from jioc.methods.specs import COILOptions, register
+from jioc.nets.incremental import IncrementalNet
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("coil")

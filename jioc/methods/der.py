@@ -20,13 +20,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..data.loader import TaskData
-from ..losses import cross_entropy
-from ..nets.incremental import ExpandingNet
-from ..types import Batch, Output, Task, Terms, Weights
-from .aligned import Aligned
-from .base import Fit
-from .specs import DEROptions, register
+from jioc.data.loader import TaskData
+from jioc.losses import cross_entropy
+from jioc.methods.aligned import Aligned
+from jioc.methods.base import Fit
+from jioc.methods.specs import DEROptions, register
+from jioc.nets.incremental import ExpandingNet
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("der")

@@ -5,10 +5,10 @@ loss(x, y) = CE(z[new], y)
 
 from torch import Tensor
 
-from ..losses import cross_entropy, only
-from ..types import Batch, Output, Task, Terms
-from .base import Method
-from .specs import register
+from jioc.losses import cross_entropy, only
+from jioc.methods.base import Method
+from jioc.methods.specs import register
+from jioc.types import Batch, Output, Task, Terms
 
 
 @register("finetune")

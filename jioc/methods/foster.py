@@ -22,13 +22,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..data.loader import TaskData
-from ..losses import class_balance, cross_entropy, distill
-from ..memory import class_means
-from ..nets.incremental import ExpandingNet, IncrementalNet
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method, nearest_mean
-from .specs import FOSTEROptions, register
+from jioc.data.loader import TaskData
+from jioc.losses import class_balance, cross_entropy, distill
+from jioc.memory import class_means
+from jioc.methods.base import Fit, Method, nearest_mean
+from jioc.methods.specs import FOSTEROptions, register
+from jioc.nets.incremental import ExpandingNet, IncrementalNet
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("foster")

@@ -13,11 +13,11 @@ w_c = (1 - beta) / (1 - beta^n_c) scaled to sum to K (Cui et al., CVPR 2019); n_
 
 from torch import Tensor
 
-from ..data.loader import TaskData
-from ..losses import class_balance, cross_entropy, distill
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
-from .specs import ICaRLOptions, register
+from jioc.data.loader import TaskData
+from jioc.losses import class_balance, cross_entropy, distill
+from jioc.methods.base import Fit, Method
+from jioc.methods.specs import ICaRLOptions, register
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("icarl")

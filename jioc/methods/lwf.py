@@ -7,10 +7,10 @@ As in PyCIL: the old classes' softmax is one, the head is shared, no warm-up of 
 
 from torch import Tensor
 
-from ..losses import cross_entropy, distill, only
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Method
-from .specs import LwFOptions, register
+from jioc.losses import cross_entropy, distill, only
+from jioc.methods.base import Method
+from jioc.methods.specs import LwFOptions, register
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("lwf")

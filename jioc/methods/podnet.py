@@ -25,12 +25,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..compiled import maybe_compiled
-from ..data.loader import TaskData
-from ..nets.heads import PROXIES, ProxyHead
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
-from .specs import PODNetOptions, register
+from jioc.data.loader import TaskData
+from jioc.device.compile import maybe_compiled
+from jioc.methods.base import Fit, Method
+from jioc.methods.specs import PODNetOptions, register
+from jioc.nets.heads import PROXIES, ProxyHead
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("podnet")

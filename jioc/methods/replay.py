@@ -3,10 +3,10 @@
 loss(x, y) = CE(z, y)
 """
 
-from ..losses import cross_entropy
-from ..types import Batch, Output, Task, Terms
-from .base import Method
-from .specs import register
+from jioc.losses import cross_entropy
+from jioc.methods.base import Method
+from jioc.methods.specs import register
+from jioc.types import Batch, Output, Task, Terms
 
 
 @register("replay")

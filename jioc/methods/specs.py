@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, ValidationError, create_model
 
-from ..config import Amount, Options, Positive, Schedule, plain, refusal
-from ..errors import Refused, unknown
-from ..scripts import SCRIPT, imported
+from jioc.config.schema import Amount, Options, Positive, Schedule, plain, refusal
+from jioc.errors import Refused, unknown
+from jioc.scripts import SCRIPT, imported
 
 if TYPE_CHECKING:
-    from .base import Method
+    from jioc.methods.base import Method
 
 Temperature = Annotated[float, Field(gt=0)]
 

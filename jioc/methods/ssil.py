@@ -17,12 +17,12 @@ their advice for CIFAR-100) and herded exemplars; exemplars go round in shuffled
 import torch
 from torch import Tensor
 
-from ..coordination import heads
-from ..data.loader import TaskData
-from ..losses import cross_entropy, distill
-from ..types import Batch, Output, Task, Terms, Weights
-from .base import Fit, Method
-from .specs import SSILOptions, register
+from jioc.coordination import heads
+from jioc.data.loader import TaskData
+from jioc.losses import cross_entropy, distill
+from jioc.methods.base import Fit, Method
+from jioc.methods.specs import SSILOptions, register
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("ssil")

@@ -7,12 +7,12 @@ The exemplars are chosen, and the teacher is kept, after the scaling. As in PyCI
 positive while training, which the paper does; biases are not scaled. `unaligned` reads out the head before the scaling.
 """
 
-from ..data.loader import TaskData
-from ..losses import cross_entropy, distill
-from ..types import Batch, Output, Task, Terms, Weights
-from .aligned import Aligned
-from .base import Fit
-from .specs import WAOptions, register
+from jioc.data.loader import TaskData
+from jioc.losses import cross_entropy, distill
+from jioc.methods.aligned import Aligned
+from jioc.methods.base import Fit
+from jioc.methods.specs import WAOptions, register
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("wa")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..errors import unknown
+from jioc.errors import unknown
 
 
 @dataclass(frozen=True)

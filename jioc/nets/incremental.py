@@ -9,13 +9,13 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from ..beside import Beside
-from ..compiled import is_compiling, maybe_compiled
-from ..types import Output
-from .catalogue import Layers, shape
-from .heads import HEADS, Head, LinearHead
-from .mlp import MLP
-from .resnet import ResNet, initialise
+from jioc.device.compile import is_compiling, maybe_compiled
+from jioc.device.streams import Beside
+from jioc.nets.catalogue import Layers, shape
+from jioc.nets.heads import HEADS, Head, LinearHead
+from jioc.nets.mlp import MLP
+from jioc.nets.resnet import ResNet, initialise
+from jioc.types import Output
 
 Backbone = ResNet | MLP
 
@@ -45,7 +45,7 @@ class Net(nn.Module):
 def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
     """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
     if isinstance(backbone, ResNet) and fused_kernels(backbone, x):
-        from . import fused
+        from jioc.nets.fused import run as fused
 
         return fused.run(backbone, x, keep_maps)
     return maybe_compiled(_forward, x.shape[0])(backbone, x, keep_maps)
@@ -56,7 +56,7 @@ def fused_kernels(backbone: ResNet, x: Tensor) -> bool:
     if not (x.is_cuda and is_compiling() and torch.is_autocast_enabled("cuda")):
         return False
     try:
-        from . import fused
+        from jioc.nets.fused import run as fused
     except ImportError:  # torch comes without Triton on some systems, or with an old one
         return False
     return fused.fits(backbone, x)

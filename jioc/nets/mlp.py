@@ -7,8 +7,8 @@ Weights N(0, 2 / out), drawn as a 1x1 convolution's are.
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .catalogue import Layers
-from .resnet import BatchNorm
+from jioc.nets.catalogue import Layers
+from jioc.nets.resnet import BatchNorm
 
 
 class MLP(nn.Module):

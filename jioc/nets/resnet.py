@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .catalogue import Shape
+from jioc.nets.catalogue import Shape
 
 
 class BatchNorm(nn.Module):

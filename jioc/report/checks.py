@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from ..config import Config
-from ..errors import Refused
-from ..store import Store
+from jioc.config.schema import Config
+from jioc.errors import Refused
+from jioc.training.store import Store
 
 NEEDED = {"config": dict, "classes": list, "tasks": list}
 THIRDS = ("many", "medium", "few")

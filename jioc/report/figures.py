@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import Failed
-from ..files import write
-from .runs import Group, Run, mean_std, shown_readouts
+from jioc.errors import Failed
+from jioc.files import write
+from jioc.report.runs import Group, Run, mean_std, shown_readouts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

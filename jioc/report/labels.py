@@ -7,17 +7,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import config as settings
-from ..config import at, flat
-from ..console import printable
-from ..data import catalogue as datasets
-from ..methods.specs import SPECS, Spec
-from ..recipes import nested
-from ..resolve import resolve
-from ..words import coordinated, counted
+from jioc.cli.console import printable
+from jioc.config import schema as settings
+from jioc.config.schema import at, flat
+from jioc.data import catalogue as datasets
+from jioc.methods.specs import SPECS, Spec
+from jioc.resolve.derive import resolve
+from jioc.resolve.recipes import nested
+from jioc.text import coordinated, counted
 
 if TYPE_CHECKING:
-    from .runs import Group
+    from jioc.report.runs import Group
 
 Values = dict[str, Any]
 

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import __version__
-from ..files import write
-from . import paper
-from .checks import BY_CLASS, BY_TASK, THIRDS
-from .labels import at, differing, show
-from .runs import Group, Run, shown_readouts
+from jioc import __version__
+from jioc.files import write
+from jioc.report import paper
+from jioc.report.checks import BY_CLASS, BY_TASK, THIRDS
+from jioc.report.labels import at, differing, show
+from jioc.report.runs import Group, Run, shown_readouts
 
 
 def save(groups: list[Group], path: Path) -> None:

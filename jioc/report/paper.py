@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..config import MACHINE, SEEDS
-from ..pycil import METHODS
-from . import labels
+from jioc.config.schema import MACHINE, SEEDS
+from jioc.report import labels
+from jioc.resolve.pycil import METHODS
 
 Setting = tuple[str, str, int, int, str, str]
 """data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""

@@ -8,17 +8,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from .. import config as settings
-from .. import store
-from ..config import SEEDS, Config
-from ..data import catalogue as datasets
-from ..errors import Refused
-from ..jobs import scaled
-from ..methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
-from ..recipes import Recipe
-from ..resolve import resolve
-from . import labels
-from .checks import check
+from jioc.config import schema as settings
+from jioc.config.schema import SEEDS, Config
+from jioc.data import catalogue as datasets
+from jioc.errors import Refused
+from jioc.grid.plan import scaled
+from jioc.methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
+from jioc.report import labels
+from jioc.report.checks import check
+from jioc.resolve.derive import resolve
+from jioc.resolve.recipes import Recipe
+from jioc.training import store
 
 ORDER = ("order_seed", "order")
 SPLIT = ("tasks", "base", "increment", "task_sizes")  # how many tasks there are

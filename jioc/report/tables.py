@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..console import printable
-from ..words import counted
-from . import labels, paper
-from .runs import Group, mean_std, shown_readouts
+from jioc.cli.console import printable
+from jioc.report import labels, paper
+from jioc.report.runs import Group, mean_std, shown_readouts
+from jioc.text import counted
 
 FORMATS = ("text", "markdown", "latex", "csv")
 

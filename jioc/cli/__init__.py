@@ -1,0 +1,1 @@
+"""The `jioc` command: one module for each command. Nobody imports this folder."""

@@ -1,0 +1,81 @@
+"""`jioc demo`: iCaRL with and without JIOC on the long-tailed digits, three seeds each, on a CPU.
+
+Five tasks of two digits, counts from 128 down to 12, 40 exemplars: little enough that forgetting shows. Nothing was
+tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a default. The results are kept, each as
+`result.json` in a folder of its own, and the report that is made of them.
+"""
+
+import json
+import multiprocessing
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from jioc.cli.console import table
+from jioc.errors import Refused
+from jioc.files import write
+from jioc.report import page, runs, tables
+
+SETTING: dict[str, Any] = {
+    "method": "icarl",
+    "data": "digits",
+    "long_tail": 10,
+    "memory": 40,
+    "later": {"epochs": 34},
+    "device": "cpu",
+}
+SEEDS = (1, 2, 3)
+COORDINATED = {"iCaRL": "none", "iCaRL + JIOC": "jioc"}
+
+
+def one(coordinate: str, seed: int) -> dict[str, Any]:
+    import torch
+
+    from jioc.training.runner import run
+
+    torch.set_num_threads(1)
+    return run(**SETTING, seed=seed, coordination={"coordinate": coordinate})
+
+
+def main(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"the demo cannot write to {str(folder)!r}: {error.strerror}") from None
+    print("iCaRL with and without JIOC on the long-tailed digits: five tasks of two, 40 exemplars, three seeds each")
+    deaf = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
+    with ProcessPoolExecutor(2, get_context("spawn"), signal.signal, deaf) as pool:
+        jobs = {(name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS}
+        try:
+            results = {key: job.result() for key, job in jobs.items()}
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in multiprocessing.active_children():
+                worker.terminate()
+            raise
+    rows = []
+    for name in COORDINATED:
+        of = [results[name, seed] for seed in SEEDS]
+        old = [r["tasks"][-1]["cnn"]["old"] for r in of]
+        figures = [
+            [r[kind][readout] for r in of] for readout in ("cnn", "nme") for kind in ("average", "last", "forgetting")
+        ]
+        rows.append([name, *map(tables.spread, figures), tables.spread(old)])
+    table(["", "average", "last", "forgetting", "NME average", "NME last", "NME forgetting", "last, old classes"], rows)
+    print("accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds")
+    print(f"the report: {keep(results, folder)}")
+    return 0
+
+
+def keep(results: dict[tuple[str, int], dict[str, Any]], folder: Path) -> Path:
+    """Every result and the page, in place of an earlier demo's; where the page is."""
+    kept = []
+    for (name, seed), result in results.items():
+        path = folder / f"icarl-{COORDINATED[name]}-{seed}" / "result.json"
+        path.parent.mkdir(exist_ok=True)
+        write(path, (json.dumps(result, indent=1) + "\n").encode())
+        kept.append(runs.Run(path, result))
+    page.save(runs.group(kept), folder / "report.html")
+    return folder / "report.html"

@@ -1,0 +1,1 @@
+"""Augmentation of whole batches on their device, every draw from a given generator."""

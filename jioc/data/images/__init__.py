@@ -1,0 +1,1 @@
+"""Image files: listed, decoded, kept decoded on disk."""

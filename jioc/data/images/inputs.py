@@ -1,0 +1,79 @@
+"""Images that somebody hands over in Python: arrays, Pillow images, paths. As pixels in the shape a model keeps."""
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from jioc.data.images import decode
+from jioc.errors import Refused
+
+Given = Any
+"""uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3; or paths, Pillow images and arrays of one image each, (h, w)
+or (h, w, c), in any mixture; or one path or Pillow image alone."""
+
+
+def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
+    """uint8 (n, c, h, w) of that shape; what has another size is cut to a square and resized as files are."""
+    if isinstance(images, np.ndarray):
+        images = _channels_first(images)
+        if images.shape[1:] == shape:
+            return images
+        images = list(images.transpose(0, 2, 3, 1))
+    if isinstance(images, (str, os.PathLike, Image.Image)):
+        images = [images]
+    if not isinstance(images, Iterable):
+        raise Refused(f"images are arrays, Pillow images or paths, not {type(images).__name__}")
+    found = [_one(image, shape) for image in images]
+    return np.stack(found) if found else np.zeros((0, *shape), np.uint8)
+
+
+def picture_form(shape: tuple[int, int, int]) -> tuple[int, bool]:
+    """The side of the square that a picture is made, and whether it is grey; refused where a model learnt no such."""
+    c, h, w = shape
+    if h != w or c not in (1, 3):
+        raise Refused(f"this model learnt arrays of {c}x{h}x{w} (channels, height, width), which no picture becomes")
+    return w, c == 1
+
+
+def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
+    side, grey = picture_form(shape)
+    name = repr(str(image)) if isinstance(image, (str, os.PathLike)) else "an image"
+    try:
+        if isinstance(image, (str, os.PathLike)):
+            return decode.square(decode.contents(os.fspath(image)), side, grey)[0]
+        if isinstance(image, np.ndarray):
+            image = Image.fromarray(_levels(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image))
+        if isinstance(image, Image.Image):
+            return decode.squared(image.copy(), side, grey)[0]
+    except decode.Unusable as why:
+        raise Refused(f"{name} {why}") from None
+    except (TypeError, ValueError, OSError) as error:
+        raise Refused(f"{name} cannot be used: {error}") from None
+    raise Refused(f"an image is an array, a Pillow image or a path, not {type(image).__name__}")
+
+
+def _levels(pixels: np.ndarray) -> np.ndarray:
+    if pixels.dtype != np.uint8:
+        raise Refused(f"pixels are uint8, levels from 0 to 255, not {pixels.dtype}")
+    return pixels
+
+
+def _channels_first(pixels: np.ndarray) -> np.ndarray:
+    """(n, c, h, w) of an array of images."""
+    if pixels.ndim == 3 and pixels.shape[2] in (1, 3):
+        raise Refused("an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list")
+    if pixels.ndim == 3:
+        return _levels(pixels)[:, None]
+    axis = channel_axis(pixels.shape)
+    if axis is not None:
+        return np.moveaxis(_levels(pixels), axis, 1)
+    told = "x".join(map(str, pixels.shape))
+    raise Refused(f"an array of images is (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels, not {told}")
+
+
+def channel_axis(shape: tuple[int, ...]) -> int | None:
+    """The axis of an array of four that holds 1 or 3 channels, the second where both may; None: neither does."""
+    return next((axis for axis in (1, 3) if len(shape) == 4 and shape[axis] in (1, 3)), None)

@@ -1,0 +1,181 @@
+"""Official archives: fetched with their checksum, unpacked where nothing can escape, found again."""
+
+import os
+import shutil
+import stat
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from jioc.data import catalogue
+from jioc.data.catalogue import Entry
+from jioc.errors import Failed, Refused, first_line
+
+
+def located(entry: Entry, folder: Path, cache: Path) -> Path:
+    """The folder of the official files below `folder`; an archive that lies there is unpacked into the cache."""
+    assert entry.folder is not None
+    if (present := _present(entry, folder)) is not None:
+        return present
+    for archive in _archives(entry, folder):
+        about = archive.stat()
+        into = cache / "unpacked" / f"{entry.name}-{about.st_size}-{about.st_mtime_ns}"
+        if not into.is_dir():
+            unpack(archive, into)
+        return _inner(into, entry)
+    raise Refused(f"{entry.name}: there is no folder {str(folder / entry.folder)!r}; {_advice(entry, folder)}")
+
+
+def _present(entry: Entry, folder: Path) -> Path | None:
+    """The data set's folder there, under any name that it goes by."""
+    places = [folder / name for name in (entry.folder or "", *entry.other_folders)]
+    return next((place for place in places if place.is_dir()), None)
+
+
+def _archives(entry: Entry, folder: Path) -> list[Path]:
+    endings = (".zip", ".tar", ".tar.gz", ".tgz")
+    names = [entry.archive[1]] if entry.archive else []
+    names += [name + ending for name in (entry.folder or "", *entry.other_folders) for ending in endings]
+    return [folder / name for name in names if (folder / name).is_file()]
+
+
+def _inner(into: Path, entry: Entry) -> Path:
+    """The data set's folder in an unpacked archive; the top itself where the archive has none of that name."""
+    return _present(entry, into) or into
+
+
+def _advice(entry: Entry, folder: Path) -> str:
+    if entry.archive is None:
+        return f"{entry.by_hand} {str(folder / (entry.folder or ''))!r} (--data-dir or JIOC_DATA names another folder)"
+    return f"fetch it with jioc data get {entry.name}, or say with --data-dir or JIOC_DATA where it lies"
+
+
+def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda text: None) -> Path:
+    """Fetch a data set's official archive into the data folder and unpack it there."""
+    if name not in catalogue.DATASETS:
+        raise catalogue.strange(name)
+    entry, folder = catalogue.DATASETS[name], catalogue.data_folder(data_dir)
+    if entry.folder is None:
+        raise Refused(f"{entry.name} is shipped with the package; there is nothing to fetch")
+    if (present := _present(entry, folder)) is not None:
+        say(f"nothing is fetched: {str(present)!r} is there; delete it to fetch it anew")
+        return present
+    if entry.archive is None:
+        raise Refused(_advice(entry, folder))
+    address, file, md5 = entry.archive
+    say(f"fetching {address}")
+    archive = fetch(address, folder / file, md5)
+    say(f"unpacking {archive}, which may be deleted afterwards")
+    staged = folder / f".{entry.name}.{os.getpid()}.unpacked"
+    try:
+        unpack(archive, staged)
+        target = folder / entry.folder
+        os.rename(_inner(staged, entry), target)
+    except OSError as error:
+        raise Failed(f"{str(archive)!r} cannot be unpacked: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+    return target
+
+
+def fetch(address: str, target: Path, md5: str) -> Path:
+    """The file at that address, once its checksum is right; a wrong one is removed."""
+    import pooch
+
+    pooch.get_logger().setLevel("ERROR")
+    try:
+        downloader = pooch.HTTPDownloader(progressbar=Bar() if sys.stderr.isatty() else False, timeout=60)
+        pooch.retrieve(address, f"md5:{md5}", target.name, target.parent, downloader=downloader)
+    except ValueError:
+        target.unlink(missing_ok=True)
+        raise Failed(f"what came from {address} is not the official file: its md5 is wrong; it was removed") from None
+    except OSError as error:  # of the network, or of the disk
+        raise Failed(f"{address} cannot be fetched: {first_line(error)}") from None
+    return target
+
+
+class Bar:
+    """A progress bar as pooch wants one."""
+
+    def __init__(self) -> None:
+        from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
+
+        self.bars = Progress(*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn(), transient=True)
+        self.task = self.bars.add_task("fetching")
+        self.total: float = 0
+
+    def update(self, size: int) -> None:
+        self.bars.start()
+        self.bars.update(self.task, total=self.total, advance=size)
+
+    def reset(self) -> None:
+        self.bars.reset(self.task)
+
+    def close(self) -> None:
+        self.bars.stop()
+
+
+# --- unpacking ---
+
+
+def unpack(archive: Path, into: Path) -> None:
+    """A zip or tar archive as a folder, whole or not at all. One member that would land outside, and none is kept."""
+    temporary = into.with_name(f".{into.name}.{os.getpid()}.partial")
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir(parents=True)
+        _unpack(archive, temporary)
+        os.rename(temporary, into)
+    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+        if into.is_dir():
+            return  # another process was faster
+        raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _unpack(archive: Path, into: Path) -> None:
+    free = shutil.disk_usage(into).free
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as zipped:
+            members = zipped.infolist()
+            for member in members:
+                _refuse_escape(archive, member.filename, stat.S_ISLNK(member.external_attr >> 16))
+            _refuse_flood(archive, sum(member.file_size for member in members), free)
+            zipped.extractall(into)
+    elif tarfile.is_tarfile(archive):
+        with tarfile.open(archive) as tarred:
+            if not hasattr(tarfile, "data_filter"):
+                raise Refused("this Python cannot unpack tar archives safely; use 3.11.4 or later")
+            size = 0
+            for entry in tarred:
+                _refuse_escape(archive, entry.name, entry.issym() or entry.islnk())
+                size += entry.size
+                _refuse_flood(archive, size, free)
+                tarred.extract(entry, into, filter="data")
+    else:
+        raise Refused(f"{str(archive)!r} is neither a zip nor a tar archive")
+
+
+def _refuse_escape(archive: Path, name: str, link: bool) -> None:
+    parts = name.replace("\\", "/").split("/")
+    if name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
+        raise Refused(f"{str(archive)!r} holds {name!r}, which would land outside its folder; nothing is unpacked")
+    if link:
+        raise Refused(f"{str(archive)!r} holds the link {name!r}, which no data set needs; nothing is unpacked")
+
+
+def _refuse_flood(archive: Path, size: int, free: int) -> None:
+    if size > free:
+        raise Refused(f"unpacked, {str(archive)!r} takes more than the {free / 2**30:.1f} GiB that are free")
+
+
+def describe(entry: Entry, folder: Path) -> str:
+    """For `jioc data list`: whether the files are there."""
+    if entry.folder is None:
+        return "with the package"
+    if _present(entry, folder) or _archives(entry, folder):
+        return "here"
+    return f"jioc data get {entry.name}" if entry.archive else "by hand"

@@ -1,0 +1,4 @@
+"""The hardware under a run: streams, compilation, several processes.
+
+Imports config and the modules above it.
+"""

@@ -1,0 +1,269 @@
+"""The processes of one run: who this one is, what it takes on, and how they agree.
+
+`torchrun --nproc-per-node 2 -m jioc run ...` starts the same command in each process. All of them hold the same state
+and draw the same numbers; each takes its share of the images of every step, of the classes whose exemplars are chosen
+and of the images that are judged. Gradients are averaged by torch's DistributedDataParallel. The first process alone
+writes. A world of one is a run as it always was.
+"""
+
+import gc
+import itertools
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from datetime import timedelta
+from functools import cache
+from inspect import signature
+from traceback import clear_frames
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
+from torch.nn.parallel import DistributedDataParallel
+
+from jioc.errors import Elsewhere, Failed, Interrupted, OfAnother, Refused, first_line, processes, sentence
+from jioc.nets.batchnorm import synchronise
+from jioc.nets.incremental import Net
+
+PATIENCE = timedelta(hours=2)  # one process may be decoding a large folder for all
+_words = signature(DistributedDataParallel).parameters
+OWN_BUFFERS: dict[str, Any] = {  # DDP leaves BN's statistics alone; torch 2.13 has a new word for it
+    "forward_sync_buffers" if "forward_sync_buffers" in _words else "broadcast_buffers": False
+}
+
+
+class World:
+    """All processes of a run, seen from one of them. `bn`: per-process or synchronised."""
+
+    def __init__(self, rank: int = 0, size: int = 1, bn: str = "per-process"):
+        self.rank, self.size, self.bn = rank, size, bn
+        self._sharing = False  # whether what is being done was shared out
+        self._asked: tuple[Tensor, Any] | None = None
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    # --- a step ---
+
+    @property
+    def share(self) -> slice | None:
+        """This process's images of any batch: each so-manyth, so that a fixed mixture stays one in every share."""
+        return None if self.size == 1 else slice(self.rank, None, self.size)
+
+    def wrap(self, net: Net, trained: Sequence[nn.Parameter]) -> nn.Module:
+        """The network for a stage's forward passes: the backward ones average its gradients over the processes."""
+        if self.size == 1:
+            return net
+        within = set(map(id, net.parameters()))
+        if not all(id(p) in within for p in trained):
+            raise Failed("on several processes a stage can only train parameters of its own network")
+        if self.bn == "synchronised":
+            synchronise(net)
+        return DistributedDataParallel(net, gradient_as_bucket_view=True, **OWN_BUFFERS)
+
+    def averaging(self, net: nn.Module, last: bool) -> Any:
+        """Around a part of a batch: gradients are averaged once, with the last."""
+        return nullcontext() if last or self.size == 1 else net.no_sync()  # type: ignore[operator]
+
+    def mean(self, term: Tensor, n: int) -> Tensor:
+        """This process's part of a term's mean over n images, times the processes: gradients are averaged, not summed.
+
+        Shares differ in size by one at most; an empty one's part is 0.
+        """
+        return term.mean() if self.size == 1 else term.sum() * (self.size / n)
+
+    @torch.no_grad()
+    def mix_statistics(self, net: nn.Module, n: int) -> None:
+        """After a step on n images: BN's running statistics become their mean over the processes, weighed by images.
+
+        So all hold the same network after every step.
+        """
+        if self.size == 1 or self.bn == "synchronised":
+            return
+        kept = [b for m in net.modules() if m.training for b in m.buffers(recurse=False) if b.is_floating_point()]
+        if kept:
+            own = len(range(self.rank, n, self.size))
+            mixed = self.total(torch.cat([b.flatten() for b in kept]) * (own / n))
+            for b, value in zip(kept, mixed.split([b.numel() for b in kept]), strict=True):
+                b.copy_(value.view_as(b))
+
+    def total(self, values: Tensor) -> Tensor:
+        """The sum over the processes."""
+        if self.size > 1:
+            values = values.clone()
+            dist.all_reduce(values)
+        return values
+
+    def gathered(self, value: Tensor) -> Tensor:
+        """Every process's value: (processes, ...)."""
+        every = value.new_zeros((self.size, *value.shape))
+        every[self.rank] = value
+        return self.total(every)
+
+    def own(self, every: Tensor) -> Tensor:
+        """This process's of what was gathered; where other processes did that, the first takes it all."""
+        return every[self.rank] if len(every) == self.size else every.sum(0) * self.first
+
+    def any(self, told: bool) -> bool:
+        """Whether some process was told at the last call: this one's answer travels while the next step is taken."""
+        if self.size == 1:
+            return told
+        if self._asked is not None:
+            flag, work = self._asked
+            work.wait()
+            self._asked = None
+            if flag.item():
+                return True
+        flag = torch.tensor(int(told))
+        self._asked = flag, dist.all_reduce(flag, dist.ReduceOp.MAX, async_op=True)
+        return False
+
+    # --- work that is shared out ---
+
+    def each(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The function of every item, a tensor or some by name: worked out by one process, known to all.
+
+        What the function itself would share out, it does alone.
+        """
+        if self.size == 1 or self._sharing:
+            return [function(item) for item in items]
+        self._sharing = True
+        try:
+            mine = {i: function(items[i]) for i in range(self.rank, len(items), self.size)}
+        finally:
+            self._sharing = False
+        described: list[Any] = [None] * self.size
+        dist.all_gather_object(described, {i: _described(value) for i, value in mine.items()})
+        owners = [i % self.size for i in range(len(items))]
+        return [self._sent(mine.get(i), described[owner][i], owner) for i, owner in enumerate(owners)]
+
+    def _sent(self, value: Any, described: Any, owner: int) -> Any:
+        if isinstance(described, dict):
+            return {name: self._sent(value and value[name], d, owner) for name, d in described.items()}
+        shape, dtype, kind = described
+        device = torch.device(kind, torch.cuda.current_device()) if kind == "cuda" else torch.device(kind)
+        tensor = torch.empty(shape, dtype=dtype, device=device) if value is None else value.contiguous()
+        dist.broadcast(tensor, owner)
+        return tensor
+
+    # --- agreement ---
+
+    def told(self, value: Any) -> Any:
+        """What the first process says."""
+        if self.size == 1:
+            return value
+        said = [value]
+        dist.broadcast_object_list(said, 0)
+        return said[0]
+
+    def wait(self) -> None:
+        """Until all are here, and nothing is under way between them."""
+        if self._asked is not None:
+            self._asked[1].wait()
+            self._asked = None
+        self.total(torch.zeros(()))
+
+    def must_agree(self, what: str, value: Any) -> None:
+        """Processes on several machines may read different files or be started with different words."""
+        if self.size > 1:
+            every: list[Any] = [None] * self.size
+            dist.all_gather_object(every, value)
+            for rank, other in enumerate(every):
+                if other != every[0]:
+                    raise Refused(f"process {rank} has other {what} than process 0")
+
+
+def _described(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _described(part) for name, part in value.items()}
+    return tuple(value.shape), value.dtype, value.device.type
+
+
+ALONE = World()
+_worlds = itertools.count()  # that this process has been in: the store still holds what an earlier one left there
+
+
+def local_rank() -> int:
+    """Which of this machine's processes this one is."""
+    return int(os.environ.get("LOCAL_RANK", "0")) if processes() > 1 else 0
+
+
+@cache
+def _met() -> tuple[dist.Store, int, int]:
+    """The store in which all processes find each other, this one's rank, their number; for as long as it lives."""
+    return next(rendezvous("env://", timeout=PATIENCE))
+
+
+@contextmanager
+def together(bn: str) -> Iterator[World]:
+    """The world that torchrun has started this process in.
+
+    Where the run fails in one process, that process should end: the others then notice, and one of them says why.
+    """
+    if processes() == 1:
+        yield World(bn=bn)
+        return
+    for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
+        if name not in os.environ:
+            raise Refused(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all")
+    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here  # NCCL wants one for each process
+    store, rank, size = _met()
+    store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
+    backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    world = World(rank, size, bn)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Grad strides do not match")  # of an axis of length one
+            yield world
+            world.wait()
+    except Exception as error:
+        voice = _voice(error, rank, store)
+        if not own_gpus or isinstance(error, Interrupted):  # NCCL might wait for the others, and ends with the process
+            world._asked = None
+            _leave(error)
+        if voice is error:
+            raise
+        raise voice from error
+    _leave()
+
+
+def _leave(error: BaseException | None = None) -> None:
+    """End the group while nobody but this function holds it. A DDP that held it last, such as one that dies with an
+    error's frames, would wait for the group's threads without letting go of Python's lock, which they may wait for."""
+    held = dist.group.WORLD
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+    gc.collect()
+    dist.destroy_process_group()
+    del held
+
+
+def _is_first(rank: int, store: dist.Store) -> bool:
+    try:
+        return store.compare_set("failed", "", str(rank)) == str(rank).encode()
+    except RuntimeError:
+        return True  # the process that kept the store is gone
+
+
+def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
+    """What this process ends with: its error where it is the first to fail, else nothing that is said."""
+    status = error.status if isinstance(error, Refused) else Failed.status
+    if isinstance(error, Interrupted):  # all at the same step
+        return error if rank == 0 else Elsewhere(status)
+    told = first_line(error)
+    if "finished reduction" in told:
+        error = Failed("on several processes every parameter that is trained must take part in every step's loss")
+    elif isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in told):
+        error = Failed("another process of this run was lost; --resume goes on from the last checkpoint")
+    elif not isinstance(error, Refused) and rank:
+        error = Failed(f"{sentence(error)}; --debug shows where")
+    if not _is_first(rank, store):
+        return Elsewhere(status)
+    return OfAnother(f"process {rank}: {error}", status) if rank else error

@@ -1,0 +1,1 @@
+"""Many runs: which they are, where they go, how far they are."""

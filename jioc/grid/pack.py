@@ -1,0 +1,96 @@
+"""Several independent runs in one process on one device: a thread and a CUDA stream each, the data set there once.
+
+Small networks leave most of a large GPU idle, and their steps replay from graphs, so that one process feeds many. A run
+gives the same result packed as alone. One that fails does not stop the others.
+"""
+
+import gc
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from jioc.config.schema import OF_DATA, Config
+from jioc.data.dataset import Dataset, load
+from jioc.device.streams import undisturbed
+from jioc.errors import Interrupted
+from jioc.events import Callback
+from jioc.resolve.derive import resolve
+from jioc.training.runner import Result, carry_out
+
+
+def pack(
+    configs: Sequence[Config],
+    at_once: int,
+    *,
+    outs: Sequence[Path] | None = None,
+    resume: bool = False,
+    callback: Callable[[int], Callback | None] | None = None,
+    ended: Callable[[int, Result | Exception], None] | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> list[Result | Exception]:
+    """The results in the order of the configurations, or what stopped a run.
+
+    `callback(i)` is the i-th run's; `ended` is told of each run as it ends, in its thread.
+    """
+    data = SharedData()
+
+    def one(i: int) -> Result | Exception:
+        outcome = attempt(i)
+        if ended is not None:
+            ended(i, outcome)
+        return outcome
+
+    def attempt(i: int) -> Result | Exception:
+        try:
+            if stop is not None and stop():
+                raise Interrupted("stopped before it began")
+            return carry_out(
+                resolve(configs[i]),
+                data,
+                out=None if outs is None else outs[i],
+                resume=resume,
+                callback=callback(i) if callback else None,
+                stop=stop,
+                on=own_stream,
+            )
+        except Exception as error:
+            return error
+        finally:
+            gc.collect()  # a run's parts know each other; without this their memory waits for Python's own time
+
+    alike: dict[Any, list[int]] = {}  # runs that may share the switches which torch keeps for the whole process
+    for i, config in enumerate(configs):
+        alike.setdefault((config.precision, config.deterministic), []).append(i)
+    outcomes: dict[int, Result | Exception] = {}
+    for indices in alike.values():
+        with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
+            outcomes |= zip(indices, threads.map(one, indices), strict=True)
+    return [outcomes[i] for i in range(len(configs))]
+
+
+def own_stream(device: torch.device) -> Any:
+    if device.type != "cuda":
+        return nullcontext()
+    with undisturbed():
+        torch.cuda.synchronize(device)  # what is shared was written on another stream
+    return torch.cuda.stream(torch.cuda.Stream(device))
+
+
+class SharedData:
+    """Each data set loaded once, whoever asks first; that run is told of it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loaded: dict[str, Dataset] = {}
+
+    def __call__(self, config: Config, tell: Callback) -> Dataset:
+        key = config.model_dump_json(include=set(OF_DATA))
+        with self._lock:
+            if key not in self._loaded:
+                self._loaded[key] = load(config, tell)
+            return self._loaded[key]

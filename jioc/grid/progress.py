@@ -1,0 +1,109 @@
+"""How the runs of a grid stand, for a person: bars on a terminal, a line for each event elsewhere. No torch here."""
+
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console as Rich
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from jioc.cli.console import percent, task_line
+from jioc.errors import Interrupted, sentence
+from jioc.events import Callback
+from jioc.grid.plan import Job, read_json
+from jioc.methods.specs import find
+from jioc.resolve.derive import total_epochs
+from jioc.text import counted
+
+
+class Board:
+    """What launchers tell of their runs, from any thread.
+
+    `watch` is the callback of a run in this process, `poll` looks into the folder of one that is elsewhere, `ended` is
+    called once for each.
+    """
+
+    def __init__(self, jobs: list[Job]):
+        self.failures: dict[str, str] = {}
+        self.interrupted = False
+        self._lock = threading.Lock()
+        self._noted: set[str] = set()
+        self._bar: dict[str, Any] = {}  # of each run in this process
+        self._learnt: dict[str, int] = {}  # tasks told of each run that is polled
+        self._written: dict[str, int] = {}  # when its result was, in nanoseconds
+        self._width = max((len(job.name) for job in jobs), default=0)
+        self._bars = Progress(
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn(),
+            console=Rich(stderr=True, markup=False, highlight=False), transient=True,
+        )  # fmt: skip
+        self._bars.disable = not self._bars.console.is_terminal
+        self._all = self._bars.add_task(counted(len(jobs), "run"), total=len(jobs), told="")
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bars.stop()
+
+    def say(self, job: Job, text: str) -> None:
+        line = f"{job.name:<{self._width}}  {text}"
+        if self._bars.disable:
+            print(line, flush=True)
+        else:
+            self._bars.print(line)
+
+    def watch(self, job: Job) -> Callback:
+        """The callback of that run."""
+        spec, sizes = find(job.config.method), [0]
+
+        def tell(kind: str, what: dict[str, Any]) -> None:
+            with self._lock:
+                if kind == "start":
+                    sizes[:] = what["sizes"]
+                    at = f"goes on after task {what['done']} of {len(sizes)}" if what["done"] else "begins"
+                    self.say(job, f"{at} on {what['device']} ({what['precision']})")
+                    epochs = [total_epochs(job.config, spec, t) for t in range(len(sizes))]
+                    self._bar[job.name] = self._bars.add_task(
+                        job.name, total=sum(epochs), completed=sum(epochs[: what["done"]]), told=""
+                    )
+                elif kind == "epoch":
+                    told = f"task {what['task']}/{len(sizes)}  {what['images_per_second']:,.0f} images/s"
+                    self._bars.update(self._bar[job.name], advance=1, told=told)
+                elif kind == "task":
+                    self.say(job, task_line(what, len(sizes)))
+                elif kind == "note" and what["text"] not in self._noted:
+                    self._noted.add(what["text"])
+                    self.say(job, f"note: {what['text']}")
+
+        return tell
+
+    def ended(self, job: Job, outcome: dict[str, Any] | Exception) -> None:
+        with self._lock:
+            self._bars.update(self._all, advance=1)
+            if job.name in self._bar:
+                self._bars.remove_task(self._bar.pop(job.name))
+            if isinstance(outcome, Interrupted):
+                self.interrupted = True
+            elif isinstance(outcome, Exception):
+                self.failures[job.name] = sentence(outcome)
+                self.say(job, f"failed: {sentence(outcome)}")
+            else:
+                judged = outcome["headline"]
+                self.say(job, f"finished: {judged} average {percent(outcome['average'][judged]).strip()}")
+
+    def poll(self, job: Job) -> None:
+        """Tell of the tasks that a run elsewhere has learnt since."""
+        path = job.folder / "result.json"
+        written = path.stat().st_mtime_ns if path.exists() else 0
+        if self._written.get(job.name) == written:
+            return
+        self._written[job.name] = written
+        result = read_json(path)
+        rows = result["tasks"] if isinstance(result, dict) and isinstance(result.get("tasks"), list) else []
+        with self._lock:
+            for row in rows[self._learnt.setdefault(job.name, len(rows)) :]:  # what was there before is no news
+                self.say(job, task_line(row, len(job.config.task_sizes or ()) or job.config.tasks or 0))
+            self._learnt[job.name] = max(len(rows), self._learnt[job.name])

@@ -1,0 +1,1 @@
+"""Other doors: scikit-learn, Avalanche, ONNX, live logs."""

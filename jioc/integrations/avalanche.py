@@ -1,0 +1,99 @@
+"""JIOC for Avalanche's strategies that replay exemplars: the criterion and the callback in one object.
+
+    from avalanche.training import Replay
+    strategy = Replay(model=model, optimizer=optimizer, criterion=JIOCPlugin(), mem_size=200, ...)
+
+Avalanche calls a criterion that is a plugin as both. The formula is `coordination.JIOC`; here is what it must be told:
+which classes came when, which images are old, how many of each there are, and what the network before the task says.
+"""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from jioc.coordination import JIOC
+from jioc.errors import Refused
+from jioc.losses import cross_entropy
+from jioc.types import Batch, Output, Task
+
+try:
+    from avalanche.models import MultiTaskModule
+    from avalanche.training.plugins import SupervisedPlugin
+except ModuleNotFoundError as error:
+    raise ImportError(
+        f"jioc.avalanche_plugin needs Avalanche (no {error.name!r}): pip install 'jioc[avalanche]'"
+    ) from None
+
+
+class JIOCPlugin(SupervisedPlugin):
+    """Give it as `criterion`. Its options are those of `jioc.JIOC`: `JIOCPlugin(coordinate="oc", gamma1=0.5)`.
+
+    The host's loss is the cross-entropy of the model's outputs, as Avalanche's own; in evaluation and in the first
+    experience it is left at that. Units of classes not seen yet stay in that softmax, as in the host's, and out of the
+    two output terms. Class labels may come in any order.
+    """
+
+    def __init__(self, **options: Any):
+        super().__init__()
+        self.jioc = JIOC(**options)
+        self.learnt: list[int] = []  # labels of past experiences, in the order of learning
+        self.sizes: tuple[int, ...] = ()  # classes of each past experience
+        self.new: list[int] = []  # labels of the experience at hand
+        self.task: Task | None = None
+        self.teacher: nn.Module | None = None
+        self.x: Tensor | None = None  # of the training step at hand; None in evaluation
+        self.taught: Tensor | None = None  # the teacher's outputs on it
+
+    def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
+        if strategy._criterion is not self:
+            raise Refused(
+                "JIOCPlugin is the loss as well: give it to the strategy as criterion=, not among plugins= alone"
+            )
+        if isinstance(strategy.model, MultiTaskModule):
+            raise Refused("JIOCPlugin needs a model with one head for all classes, not one for each task label")
+        data = strategy.experience.dataset
+        self.new = sorted(map(int, data.targets.uniques))
+        again = set(self.new) & set(self.learnt)
+        if again:
+            raise Refused(f"class {min(again)} comes again; JIOCPlugin needs each class in one experience alone")
+        held = exemplars(strategy)
+        if self.learnt and not held and (self.jioc.keeps or self.jioc.quiets):
+            raise Refused("the strategy holds no exemplars, so outputs cannot be coordinated; coordinate='ic' can")
+        self.task = Task(len(self.sizes), (*self.sizes, len(self.new)), len(data), held)
+
+    def after_forward(self, strategy: Any, **kwargs: Any) -> None:
+        self.x = strategy.mb_x
+        if self.teacher is not None:
+            with torch.no_grad():
+                self.taught = self.teacher(self.x)
+
+    def before_eval_forward(self, strategy: Any, **kwargs: Any) -> None:
+        self.x = self.taught = None
+
+    def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
+        assert self.task is not None
+        self.learnt, self.sizes = [*self.learnt, *self.new], self.task.sizes
+        self.x = self.taught = None
+        if self.jioc.needs_teacher:
+            self.teacher = copy.deepcopy(strategy.model).eval().requires_grad_(False)
+
+    def __call__(self, outputs: Tensor, y: Tensor) -> Tensor:
+        terms = {"cls": cross_entropy(outputs, y)}
+        if self.x is not None and self.task is not None:
+            seen = [*self.learnt, *self.new]
+            unseen = set(range(outputs.shape[1])) - set(seen)
+            units = torch.tensor([*seen, *sorted(unseen)], device=outputs.device)
+            place = units.argsort()[y]
+            ordered = outputs[:, units]
+            batch = Batch(self.x, place, place < self.task.n_old)
+            old = None if self.taught is None else Output(self.taught[:, self.learnt])
+            terms = self.jioc(terms, batch, Output(ordered[:, : len(seen)]), old, self.task, cls_logits=ordered)
+        return torch.stack([term.mean() for term in terms.values()]).sum()
+
+
+def exemplars(strategy: Any) -> int:
+    """How many images the strategy's plugins hold for replay."""
+    buffers = [getattr(getattr(plugin, "storage_policy", None), "buffer", ()) for plugin in strategy.plugins]
+    return sum(map(len, buffers))

@@ -1,0 +1,49 @@
+"""Triton kernels compiled ahead of their first launch, many at once: one after the other they take half a minute."""
+
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
+from typing import Any
+
+from triton import AsyncCompileMode
+
+from jioc.device.streams import undisturbed
+from jioc.workers import cores
+
+Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+_noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
+_ready: set[Hashable] = set()
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **words: Any) -> None:
+    noted = _noted.get()
+    if noted is None:
+        kernel[grid](*args, **words)
+    else:
+        noted.append((kernel, args, words))
+
+
+def launches(work: Callable[[], object]) -> list[Launch]:
+    """What `work` would launch; nothing is."""
+    noted: list[Launch] = []
+    token = _noted.set(noted)
+    try:
+        work()
+    finally:
+        _noted.reset(token)
+    return noted
+
+
+def compile_ahead(key: Hashable, work: Callable[[], object]) -> None:
+    """Compile and load every kernel that `work` launches; once for each key. Loading may wait for the device."""
+    if key in _ready:
+        return
+    with undisturbed():
+        noted = launches(work)
+        with ThreadPoolExecutor(cores()) as threads, AsyncCompileMode(threads):
+            for kernel, args, words in noted:
+                kernel.warmup(*args, grid=(1,), **words)
+        for kernel, args, words in noted:
+            kernel.warmup(*args, grid=(1,), **words).run  # noqa: B018 - loads it, before threads launch it at once
+        _ready.add(key)

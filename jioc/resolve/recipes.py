@@ -1,0 +1,366 @@
+"""The paper's tables as runs, the controls that it lacks, and the study of its readings. No torch here.
+
+A recipe is a function that gives named settings, in the shape of config.yaml; what it leaves out is a default. The
+names say the setting in full, so that several recipes can share a folder and a run that two of them want is run once.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from jioc.config import schema as settings
+from jioc.config.schema import Options, Seed, refusal
+from jioc.errors import Refused, unknown
+from jioc.methods import specs
+from jioc.methods.specs import FIRST
+from jioc.resolve.derive import merged, of_method, refuse_idle
+from jioc.resolve.pycil import METHODS
+
+Values = dict[str, Any]
+Runs = dict[str, Values]
+PLAIN: Values = {"coordination": {"coordinate": "none"}}  # under what is said for every run and may pass one by
+
+HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
+LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC
+COMPARED = (  # the last row, and JIOC on BiC and PODNet, the paper does not have
+    *("bic", "bic+jioc", "podnet", "podnet+jioc", "ssil", "ssil+oc", "coil"),
+    *("icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc"),
+    *("wa", "wa+jioc", "replay", "finetune", "joint"),
+)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    about: str
+    make: Callable[[], Runs]
+    seeds: tuple[int, ...] = (1, 2, 3)
+    scale: float = 1.0  # of the schedule, where the command does not say
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: a data set, a backbone, a memory."""
+
+    data: str
+    backbone: str
+    memory: int
+    tail: bool = False
+
+    def name(self, row: str) -> str:
+        """cifar100-lt-resnet18-1000-icarl-none."""
+        word = row.replace("+", "-") if "+" in row else f"{row}-none"
+        return f"{self.prefix}-{word}"
+
+    @property
+    def prefix(self) -> str:
+        return f"{self.data}{'-lt' if self.tail else ''}-{self.backbone}-{self.memory}"
+
+    def values(self, row: str) -> Values:
+        method, _, coordinate = row.partition("+")
+        values: Values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
+        values["tasks"] = 5 if self.data == "cifar10" else 10
+        if self.tail:
+            values["long_tail"] = "paper"
+        if coordinate:
+            values["coordination"] = {"coordinate": coordinate}
+        return values
+
+    def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
+        """The paper implements its methods with PyCIL: where that departs from a method as published, both are run."""
+        for row in rows:
+            yield self.name(row), self.values(row)
+            if row in METHODS and METHODS[row].options:
+                yield f"{self.prefix}-{row}-pycil", self.values(row) | {"options": METHODS[row].options}
+
+
+def columns(data: str, backbone: str, *memories: int, tail: bool = False) -> list[Column]:
+    return [Column(data, backbone, memory, tail) for memory in memories]
+
+
+RES18_TAIL = Column("cifar100", "resnet18", 1000, tail=True)
+RES18 = Column("cifar100", "resnet18", 1000)
+RES32 = Column("cifar100", "resnet32", 1000)
+RES32_TAIL = Column("cifar100", "resnet32", 1000, tail=True)
+RES32_LARGE = Column("cifar100", "resnet32", 2000)
+
+
+def table2() -> Runs:
+    where = [
+        *columns("cifar10", "resnet18", 1000, 1500, tail=True),
+        *columns("cifar100", "resnet18", 1000, 1500, tail=True),
+        *columns("cifar100", "resnet32", 1000, 1500, tail=True),
+    ]
+    return {name: values for column in where for name, values in column.runs(HOSTS)}
+
+
+def table3() -> Runs:
+    where = [
+        *columns("miniimagenet", "resnet18", 1000, 2000),
+        *columns("tinyimagenet", "resnet18", 1000, 2000),
+        *columns("cub200", "resnet18", 500),
+        *columns("cifar100", "resnet18", 1000, 2000),
+        *columns("cifar100", "resnet32", 1000, 2000),
+    ]
+    return {name: values for column in where for name, values in column.runs(HOSTS)}
+
+
+def table4() -> Runs:
+    return dict(RES18_TAIL.runs(LOSSES))
+
+
+def table5() -> Runs:
+    return dict(RES18.runs(LOSSES))
+
+
+def table6() -> Runs:
+    return dict(RES32.runs(LOSSES))
+
+
+def figure4() -> Runs:
+    """SS-IL without and with output coordination; the paper does not say with how many exemplars."""
+    return {name: values for column in (RES18_TAIL, RES18, RES32) for name, values in column.runs(("ssil", "ssil+oc"))}
+
+
+def comparison() -> Runs:
+    """Two columns whole, in the order of the paper: its ten methods, what they are compared with, JIOC on more."""
+    return {name: values for column in (RES32_LARGE, RES32_TAIL) for name, values in column.runs(COMPARED)}
+
+
+def comparison_checks() -> Runs:
+    """What may explain figures of the comparison.
+
+    What PyCIL's code does whatever its settings say, 20 exemplars a class in FOSTER and 2000 in COIL, and FOSTER with
+    the augmentation of its published figure; BiC without last batches of a few images, which batch normalisation takes
+    by themselves; JIOC's parts on WA, the host that loses most by it, and a hundredth of the suppression on SS-IL,
+    whose own loss does not hold new heads up against old ones.
+    """
+    foster = RES32_LARGE.values("foster") | {"memory_per_class": 20}
+    coil = Column("cifar100", "resnet32", 2000, tail=True)
+    runs = {
+        f"{RES32_LARGE.prefix}-foster-20-a-class": foster,
+        f"{RES32_LARGE.prefix}-foster-20-a-class-autoaugment": foster | {"augment": "autoaugment"},
+        coil.name("coil"): coil.values("coil"),
+        f"{RES32_TAIL.prefix}-bic-batch-121": RES32_TAIL.values("bic") | {"batch_size": 121},
+    }
+    parts: list[tuple[str, str, Values]] = [
+        ("wa", "ic", {}),
+        ("wa", "oc", {}),
+        ("wa", "jioc", {"delta_scale": "mean1"}),
+        ("ssil", "oc", {"gamma2": 0.01}),
+    ]
+    for host, loss, change in parts:
+        values = RES32_TAIL.values(host) | {"coordination": {"coordinate": loss} | change}
+        runs[f"{RES32_TAIL.prefix}-{host}-{_reading(loss, change)}"] = values
+    return runs
+
+
+def table6_controls() -> Runs:
+    """What JIOC must be more than: a larger distillation weight, the focal loss, class-balanced cross-entropy."""
+    changes: Runs = {f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)}
+    changes["icarl-focal"] = {"coordination": {"coordinate": "ic", "delta": "differentiated"}}
+    changes |= {f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)}
+    return {f"{RES32.prefix}-{name}": RES32.values("icarl") | change for name, change in changes.items()}
+
+
+def study() -> Runs:
+    """Table 6's losses on a hold-out, and each reading of the paper changed alone in every loss that it touches."""
+    plain = RES32.values("icarl") | {"holdout": 0.1}
+    runs: Runs = {word: plain | {"coordination": {"coordinate": word}} for word in ("none", "ic", "oc", "jioc")}
+    for losses, changes in READINGS:
+        for change in changes:
+            for loss in losses:
+                runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
+    for loss in ("none", "ic", "oc", "jioc"):  # the paper's two GPUs: BN sees half a batch
+        runs[f"{loss}-half-batch-bn"] = plain | {"coordination": {"coordinate": loss}, "accumulate": 2}
+    return runs
+
+
+READINGS: tuple[tuple[tuple[str, ...], tuple[Values, ...]], ...] = (
+    (
+        ("ic", "jioc"),
+        ({"delta": "differentiated"}, {"delta_scale": "mean1"}, {"delta_scale": "per-class"}),
+    ),
+    (
+        ("oc", "jioc"),
+        (
+            *({"temperature": t} for t in (1, 4)),
+            {"kd_t2": True},
+            *({"gamma1": g} for g in (0.25, 0.5, 2)),
+            *({"gamma2": g} for g in (0, 0.1, 0.5, 5)),
+            *({"quiet_scale": word} for word in ("batch", "old-mean")),
+            *({"oc_data": word} for word in ("new", "old")),
+            {"oc_heads": "joint"},
+            {"host_kd": "add"},
+        ),
+    ),
+)
+
+
+def study_suppression() -> Runs:
+    """What the study found to matter, further: the suppression's strength, alone and with what else helped."""
+    plain = RES32.values("icarl") | {"holdout": 0.1}
+    strong = {"quiet_scale": "old-mean"}
+    changes: list[Values] = [{"gamma2": g} for g in (2, 10, 20)]
+    changes += [strong | change for change in ({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2})]
+    changes += [strong | {"delta_scale": "mean1"}, strong | {"delta": "differentiated"}, strong | {"temperature": 4}]
+    runs: Runs = {"none": plain}
+    for loss in ("oc", "jioc"):
+        for change in changes:
+            if loss == "jioc" or not any(key.startswith("delta") for key in change):
+                runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
+    return runs
+
+
+def _reading(loss: str, change: Values) -> str:
+    """jioc-quiet-scale-old-mean-gamma2-2: the studies' name of a setting."""
+    told = (f"{key.replace('_', '-')}-{'yes' if value is True else value}" for key, value in change.items())
+    return "-".join([loss, *told])
+
+
+def stems() -> Runs:
+    """ResNet18's first task under each stem: the paper's 87.10 and 80.70."""
+    return {
+        f"{column.prefix}-first-task-{stem}": first_task(column) | {"stem": stem}
+        for column in (RES18, RES18_TAIL)
+        for stem in ("cifar", "cifar-pool", "imagenet")
+    }
+
+
+def parity() -> Runs:
+    """The first task as it is trained by default on a GPU, and op by op in full precision."""
+    plain = first_task(RES32)
+    return {"fast": plain, "eager": plain | {"engine": "eager", "precision": "fp32"}}
+
+
+def first_task(column: Column) -> Values:
+    """The first task in full, the other classes in one short task."""
+    values = column.values("icarl") | {"base": 10, "increment": 90}
+    del values["tasks"]
+    first = {"epochs": FIRST.epochs, "milestones": list(FIRST.milestones or ())}
+    return values | {"first": first, "later": {"epochs": 1}}
+
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in [
+        Recipe("table2", "the long-tailed data sets, ten methods", table2),
+        Recipe("table3", "the balanced data sets, ten methods", table3),
+        Recipe("table4", "iCaRL's four losses, CIFAR-100-LT, ResNet18", table4),
+        Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", table5),
+        Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", table6),
+        Recipe("figure4", "SS-IL without and with output coordination", figure4),
+        Recipe("comparison", "CIFAR-100 and its long tail, ResNet32, every method", comparison, seeds=(1,)),
+        Recipe("comparison-checks", "what may explain figures of the comparison", comparison_checks, seeds=(1,)),
+        Recipe("table6-controls", "what JIOC must be more than, in table 6's setting", table6_controls, seeds=(1,)),
+        Recipe("study", "the readings of the paper, one change at a time, on a hold-out", study, seeds=(1,), scale=0.3),
+        Recipe(
+            "study-suppression",
+            "the suppression's strength, alone and with other readings, on a hold-out",
+            study_suppression,
+            seeds=(1, 2),
+            scale=0.3,
+        ),
+        Recipe("stems", "the first task of ResNet18 under each stem", stems, seeds=(1,)),
+        Recipe("parity", "the first task by the fast engine and op by op in fp32", parity, seeds=(1, 2, 3, 4, 5)),
+    ]
+}
+
+
+def find(word: str) -> Recipe:
+    """The recipe of that name, or the one that a YAML file holds."""
+    if word.endswith((".yaml", ".yml")):
+        return read(Path(word))
+    if word not in RECIPES:
+        raise unknown("recipe", word, RECIPES)
+    return RECIPES[word]
+
+
+# --- a recipe in a file ---
+
+
+class File(Options):
+    """base: settings of every run. runs: a name and what it changes. matrix: a setting and its values, all combined."""
+
+    base: Values = {}
+    runs: dict[str, Values | None] = {}
+    matrix: dict[str, list[Any]] = {}
+    seeds: tuple[Seed, ...] = (1, 2, 3)
+    scale: float = 1.0
+
+
+def read(path: Path) -> Recipe:
+    """The recipe that a file holds; settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
+    try:
+        file = File.model_validate(settings.read(path))
+    except ValidationError as error:
+        raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
+    if not file.runs and not file.matrix:
+        raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
+    if empty := [key for key, of in file.matrix.items() if not of]:
+        raise Refused(f"{str(path)!r}: {empty[0]} has no values in the matrix")
+    if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
+        raise Refused(f"{str(path)!r}: a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
+    base = merged(PLAIN, _seedless(nested(file.base)))
+    runs: Runs = {}
+    coordinated = False
+    for word, change in (file.runs or {"": {}}).items():
+        for combined in itertools.product(*([(key, value) for value in of] for key, of in file.matrix.items())):
+            name = "-".join([word] * bool(word) + [_word(key, value) for key, value in combined])
+            if not NAME.fullmatch(name):
+                raise Refused(f"{str(path)!r}: {name!r} cannot name a folder; letters, digits and . _ + - can")
+            if name in runs:
+                raise Refused(f"{str(path)!r} names two runs {name!r}")
+            said = merged(nested(change or {}), nested(dict(combined)))
+            runs[name] = merged(base, said)
+            if "method" not in runs[name]:
+                raise Refused(f"{str(path)!r}: run {name!r} has no method")
+            try:
+                config = settings.make(**runs[name])
+                of_method(config, specs.find(config.method))
+                refuse_idle(config.coordination, said.get("coordination", {}))
+                coordinated |= config.coordination.coordinate != "none"
+            except Refused as error:
+                raise Refused(f"{str(path)!r}: run {name!r}: {error}") from None
+    if runs and not coordinated:
+        try:
+            refuse_idle(config.coordination, nested(file.base).get("coordination", {}))
+        except Refused as error:
+            raise Refused(f"{str(path)!r}: {error}") from None
+    return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
+
+
+def _seedless(base: Values) -> Values:
+    """Without the seed of the run that the settings may be of, and those that follow it: a grid has its own."""
+    seed = base.get("seed")
+    return {k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))}
+
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+def nested(values: Values) -> Values:
+    """Dotted names as sections."""
+    found: Values = {}
+    for key, value in values.items():
+        section, _, name = key.rpartition(".")
+        if section:
+            found.setdefault(section, {})[name] = value
+        elif isinstance(value, dict):
+            found.setdefault(key, {}).update(value)
+        else:
+            found[key] = value
+    return found
+
+
+def _word(key: str, value: Any) -> str:
+    """What tells a value in a run's name: jioc, memory-40."""
+    if isinstance(value, str):
+        return value
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{key.rpartition('.')[2].replace('_', '-')}-{text.lower()}".replace(",", "+")

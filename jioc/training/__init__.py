@@ -1,0 +1,1 @@
+"""A run: its tasks, the training loop, checkpoints, the saved model."""

@@ -1,0 +1,176 @@
+"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, and the model (model.py). No torch here."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import yaml
+
+from jioc.config import schema as settings
+from jioc.config.schema import Config
+from jioc.data.catalogue import DATASETS
+from jioc.errors import Failed, Refused
+from jioc.files import write
+from jioc.resolve.derive import resolve
+
+
+class Store:
+    """The folder of one run, held by one process."""
+
+    FORMAT = 1  # of result.json; the tables read no later one
+
+    def __init__(self, folder: Path, config: Config, resume: bool):
+        self.folder = folder
+        self.checkpoints = folder / "checkpoint"
+        try:
+            self._open(config, resume)
+        except OSError as error:
+            raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
+
+    def _open(self, config: Config, resume: bool) -> None:
+        refuse_taken(self.folder, config, resume)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock = locked(self.folder)
+        self.checkpoints.mkdir(exist_ok=True)
+        for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
+            shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
+        if not (kept := self.folder / "config.yaml").exists():
+            write(kept, yaml.safe_dump(settings.plain(config), sort_keys=False).encode())
+        self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
+
+    def close(self) -> None:
+        with suppress(OSError):  # of a line that found no room, and was told
+            self._log.close()
+        self._lock.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A disk that is full or fails, as a sentence."""
+        try:
+            yield
+        except OSError as error:
+            raise Failed(
+                f"the run cannot be kept in {str(self.folder)!r}: {error.strerror or error}; "
+                "with that mended, --resume goes on from the last checkpoint"
+            ) from None
+
+    def result(self, result: dict[str, Any]) -> None:
+        write(self.folder / "result.json", (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+
+    def has_result(self, tasks: int) -> bool:
+        """Whether result.json is whole and speaks of that many tasks."""
+        try:
+            return len(json.loads((self.folder / "result.json").read_bytes())["tasks"]) == tasks
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def log(self, line: dict[str, Any]) -> None:
+        with self.writing():
+            self._log.write((json.dumps(line) + "\n").encode())
+            self._log.flush()
+
+    @property
+    def log_size(self) -> int:
+        """Bytes of the log: what a checkpoint notes, and a resumed run cuts it back to."""
+        return self._log.seek(0, os.SEEK_END)
+
+    def cut_log(self, size: int) -> None:
+        self._log.truncate(min(size, self.log_size))
+
+
+def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
+    """A folder that holds something else than the beginning of this run."""
+    try:
+        if not (folder / "config.yaml").exists():
+            if folder.exists() and not all(map(_begun, folder.iterdir())):
+                raise Refused(f"{str(folder)!r} holds other files; choose another --out")
+        elif not resume:
+            raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
+        else:
+            must_be_the_same(folder, settings.read(folder / "config.yaml"), config)
+    except OSError as error:
+        raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
+
+
+def must_be_the_same(folder: Path, kept: dict[str, Any], config: Config) -> None:
+    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default.
+    Images and a method's file may have moved: checksums tell whether they are others, once they have been read."""
+    for name in ("data", "method"):
+        was, now = str(kept.get(name)), getattr(config, name)
+        if Path(was).name == Path(now).name and not {was, now} & DATASETS.keys():
+            kept = kept | {name: now}
+    before = settings.make(**kept)
+    differs = _differences(before, config)
+    if differs:
+        with suppress(Refused):  # of a method whose file has other options now
+            differs = _differences(resolve(before), config)
+    if differs:
+        raise Refused(f"{str(folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
+
+
+def _differences(before: Config, config: Config) -> list[str]:
+    found = settings.differences(settings.plain(before), settings.plain(config))
+    return [name for name in found if name not in settings.MACHINE]
+
+
+def locked(folder: Path) -> IO[bytes]:
+    """The folder's lock, held until it is closed; one process writes to a folder."""
+    lock = open(folder / ".lock", "ab")  # noqa: SIM115
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        if isinstance(error, BlockingIOError):
+            raise Refused(f"another process is writing to {str(folder)!r}") from None
+        raise Refused(f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}") from None
+    return lock
+
+
+def model_folder(place: Path) -> Path:
+    """The folder of a model: a run's, a copy's, or that of the model.json that was named."""
+    folder = place.parent if place.name == "model.json" else place
+    if not (folder / "model.json").is_file():
+        why = "it has no model.json" if folder.is_dir() else "there is no such folder"
+        raise Refused(f"there is no model in {str(folder)!r}: {why}")
+    return folder
+
+
+def unfinished(folder: Path) -> str | None:
+    """What to know of the model of a run that has not learnt all its classes; None of any other."""
+    try:
+        result = json.loads((folder / "result.json").read_bytes())
+        last, classes = result["tasks"][-1], len(result["classes"])
+        if result["complete"]:
+            return None
+        return f"the run is not finished: after task {last['task']} it knows {last['classes'][1]} of {classes} classes"
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None  # a copy of the model alone
+
+
+def _begun(path: Path) -> bool:
+    """Whether a run that was killed before its config.yaml was whole may have left this."""
+    return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")
+
+
+def readouts(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """The figures of each read-out that a task's row of result.json has."""
+    return {name: of for name, of in {"cnn": row["cnn"], "nme": row["nme"], **row["readouts"]}.items() if of}
+
+
+def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Every result.json at or below the places, in order of path."""
+    for place in places:
+        if not place.exists():
+            raise Refused(f"there is no run at {str(place)!r}")
+        for path in [place] if place.is_file() else sorted(place.rglob("result.json")):
+            try:
+                yield path, json.loads(path.read_bytes())
+            except ValueError:
+                raise Refused(f"{str(path)!r} is not a whole result") from None
+            except OSError as error:
+                raise Refused(f"{str(path)!r} cannot be read: {error.strerror}") from None

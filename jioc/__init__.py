@@ -8,14 +8,14 @@ import importlib
 __version__ = "0.1.0"
 
 _HOME = {
-    "run": "training.runner",
-    "load": "training.model",
+    "run": "training.run",
+    "load": "training.load",
     "Config": "config.schema",
     "IncrementalClassifier": "integrations.sklearn",
     "JIOC": "coordination",
     "Method": "methods.base",
     "Spec": "methods.specs",
-    "register": "methods.specs",
+    "register": "methods.registry",
 }
 
 __all__ = [

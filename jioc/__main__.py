@@ -2,11 +2,11 @@ import os
 import sys
 
 from jioc.cli.main import main
-from jioc.errors import processes
+from jioc.torchrun import world_size
 
 if __name__ == "__main__":
     status = main()
-    if processes() > 1:
+    if world_size() > 1:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)  # DDP leaves threads of gloo behind, which now and then end Python's own ending with an abort

@@ -1,13 +1,13 @@
 """JIOC (Wang et al., IJCAI 2024): a map from loss terms to loss terms, for any method that keeps exemplars.
 
-    input     cls   <- (1 - p_y) cls                                            eq. 6 and 7, the weight a constant
-    output    kd    <- gamma1 * sum over past tasks of KL(teacher || student) on that task's logits at T      eq. 8
-              quiet <- gamma2 * p(new classes) of an old image * (N_old + n_new) / n_new                      eq. 9
+    input    cls      <- (1 - p_y) cls                                            eq. 6 and 7, the weight a constant
+    output   kd       <- gamma1 * sum over past tasks of KL(teacher || student) on that task's logits at T      eq. 8
+             suppress <- gamma2 * p(new classes) of an old image * (N_old + n_new) / n_new                      eq. 9
 
-p is the softmax over all classes seen. The engine takes each term's mean over the batch, so the factor of `quiet`
+p is the softmax over all classes seen. The engine takes each term's mean over the batch, so the factor of `suppress`
 turns it into the paper's sum over old images per new image. In the first task, and with everything switched off, the
-terms are returned as they came. What the paper leaves open is an option of `config.Coordination`; `docs/decisions.md`
-says why the defaults are what they are.
+terms are returned as they came. What the paper leaves open is an option of
+`config.schema.Coordination`; `docs/decisions.md` says why the defaults are what they are.
 """
 
 from collections.abc import Callable
@@ -17,9 +17,10 @@ import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from jioc.config.schema import Coordinate, Coordination, HostKD, refusal
+from jioc.config.schema import Coordinate, Coordination, HostKD
+from jioc.config.values import refusal
 from jioc.errors import Failed, unknown
-from jioc.losses import distill, label_score, mass, per_image
+from jioc.losses import check_terms, distill, label_score, mass
 from jioc.types import Batch, Output, Task, Terms
 
 
@@ -44,53 +45,41 @@ class JIOC(Coordination):
         return self.coordinate in ("ic", "jioc")
 
     @property
-    def keeps(self) -> bool:
+    def distils(self) -> bool:
         """Whether the outputs on past heads are coordinated."""
         return self.coordinate in ("oc", "jioc") and self.gamma1 > 0
 
     @property
-    def quiets(self) -> bool:
+    def suppresses(self) -> bool:
+        """Whether old images are kept off the new heads."""
         return self.coordinate in ("oc", "jioc") and self.gamma2 > 0
 
     @property
     def needs_teacher(self) -> bool:
-        return self.keeps and self.host_kd in ("replace", "add")
+        return self.distils and self.host_kd in ("replace", "add")
 
     def __call__(
         self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task, cls_logits: Tensor | None = None
     ) -> Terms:
         """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
-        per_image(terms, batch.y)
-        self._refuse_width(out, old, task)
-        if self.inputs and "cls" not in terms:
-            raise Failed(f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}")
+        self._check(terms, batch, out, old, task)
         if task.n_old == 0:
             return terms
         terms = dict(terms)
         if self.inputs:
             delta = 1 - label_score(out.logits if cls_logits is None else cls_logits, batch.y)
             terms["cls"] = self._scaled(delta, batch.y, task) * terms["cls"]
-        if self.keeps:
+        if self.distils:
             host = terms.pop("kd", None)
             if self.host_kd in ("keep", "add") and host is not None:
                 terms["kd"] = host
             if self.host_kd in ("replace", "add"):
-                if old is None:
-                    raise RuntimeError("output coordination needs the teacher's outputs and got none")
-                kept = self._kept(out, old, batch, task)
-                terms["kd"] = terms["kd"] + kept if "kd" in terms else kept
-        if self.quiets:
-            terms["quiet"] = self.gamma2 * batch.old * mass(out.logits, task.new) * self._quiet_factor(batch, task)
+                kd = self._distilled(out, old, batch, task)
+                terms["kd"] = terms["kd"] + kd if "kd" in terms else kd
+        if self.suppresses:
+            on_new = batch.old * mass(out.logits, task.new)
+            terms["suppress"] = self.gamma2 * on_new * self._suppress_factor(batch, task)
         return terms
-
-    def _refuse_width(self, out: Output, old: Output | None, task: Task) -> None:
-        """Logits that are not of the classes seen, or a teacher's that are not of all old ones."""
-        width = out.logits.shape[1]
-        if self.coordinate != "none" and width != task.n_seen:
-            hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
-            raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
-        if self.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
-            raise Failed(f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old")
 
     def _scaled(self, delta: Tensor, y: Tensor, task: Task) -> Tensor:
         if self.delta == "detached":
@@ -104,18 +93,33 @@ class JIOC(Coordination):
             return (sums / counts.clamp_min(1))[y]
         return delta
 
-    def _kept(self, out: Output, old: Output, batch: Batch, task: Task) -> Tensor:
+    def _distilled(self, out: Output, old: Output | None, batch: Batch, task: Task) -> Tensor:
+        assert old is not None
         slices = heads(task.past) if self.oc_heads == "task" else [slice(0, task.n_old)]
-        kept = distill_heads(out.logits[:, : task.n_old], old.logits[:, : task.n_old], slices, self.temperature)
+        kd = distill_heads(out.logits[:, : task.n_old], old.logits[:, : task.n_old], slices, self.temperature)
         if self.oc_data != "all":
-            kept = kept * (batch.old if self.oc_data == "old" else ~batch.old)
-        return self.gamma1 * (self.temperature**2 if self.kd_t2 else 1.0) * kept
+            kd = kd * (batch.old if self.oc_data == "old" else ~batch.old)
+        return self.gamma1 * (self.temperature**2 if self.kd_t2 else 1.0) * kd
 
-    def _quiet_factor(self, batch: Batch, task: Task) -> Tensor | float:
-        if self.quiet_scale == "task":
+    def _suppress_factor(self, batch: Batch, task: Task) -> Tensor | float:
+        if self.suppress_scale == "task":
             return (task.old_images + task.new_images) / task.new_images
-        among = batch.old if self.quiet_scale == "old-mean" else ~batch.old
+        among = batch.old if self.suppress_scale == "old-mean" else ~batch.old
         return len(among) / among.sum().clamp_min(1)
+
+    def _check(self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task) -> None:
+        """Refuse what cannot be coordinated: summed terms, logits of other classes, a missing teacher."""
+        check_terms(terms, batch.y)
+        width = out.logits.shape[1]
+        if self.coordinate != "none" and width != task.n_seen:
+            hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
+            raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
+        if self.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
+            raise Failed(f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old")
+        if self.inputs and "cls" not in terms:
+            raise Failed(f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}")
+        if self.needs_teacher and old is None and task.n_old:
+            raise RuntimeError("output coordination needs the teacher's outputs and got none")
 
 
 def distill_heads(logits: Tensor, teacher: Tensor, slices: list[slice], temperature: float) -> Tensor:

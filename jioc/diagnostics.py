@@ -26,10 +26,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jioc.config.schema import TEMPERATURE
 from jioc.coordination import distill_heads, heads
 from jioc.types import Task
 
-TEMPERATURE = 2.0  # of the drift
 BINS = 15  # of the calibration error
 DENSE = 20  # classes up to which the confusion matrix is written in full
 

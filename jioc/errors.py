@@ -1,6 +1,5 @@
 """What goes wrong in a way a person can mend: one sentence, no traceback."""
 
-import os
 import sys
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
@@ -24,15 +23,15 @@ class Interrupted(Failed):
     status = 130  # of Ctrl-C; `stopping.signals` says 75 where it was not that
 
 
-class OfAnother(Failed):
-    """What went wrong in a process that is not the first of its run, and in no other: it speaks for itself."""
+class RankError(Failed):
+    """What went wrong in a process that is not the first of its run, and in no other: it prints for itself."""
 
-    def __init__(self, told: str, status: int):
-        super().__init__(told)
+    def __init__(self, text: str, status: int):
+        super().__init__(text)
         self.status = status
 
 
-class Elsewhere(Failed):
+class ReportedElsewhere(Failed):
     """Another process of the run has said what went wrong."""
 
     def __init__(self, status: int):
@@ -40,33 +39,18 @@ class Elsewhere(Failed):
         self.status = status
 
 
-def processes() -> int:
-    """How many share this run, as torchrun says."""
-    return int(os.environ.get("WORLD_SIZE") or 1)
-
-
-def first_process() -> bool:
-    """Whether this process is the only one of its run, or the first: the one that speaks and writes."""
-    return processes() == 1 or os.environ.get("RANK", "0") == "0"
-
-
-def speaks(error: BaseException) -> bool:
-    """What every process refuses alike is said once."""
-    return isinstance(error, OfAnother) or (first_process() and not isinstance(error, Elsewhere))
-
-
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
-    """The sentence for a word that nobody knows, with the nearest one that somebody does."""
+    """Refuse a word that nobody knows, with the nearest one that somebody does."""
     names = sorted(known)
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
     return Refused(f"unknown {kind} {word!r}; {hint}")
 
 
-def first_line(error: BaseException, wordless: str | None = None) -> str:
-    """What an error of others says, in a line; of one without words its kind, or what is given for it."""
+def first_line(error: BaseException, otherwise: str | None = None) -> str:
+    """What an error of others says, in a line; of one without a message its kind, or what is given for it."""
     lines = str(error).strip().splitlines()
-    return lines[0] if lines else wordless or type(error).__name__
+    return lines[0] if lines else otherwise or type(error).__name__
 
 
 def sentence(error: BaseException) -> str:
@@ -76,8 +60,8 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {first_line(error, 'no message')}"
 
 
-def answered(work: Callable[[], object]) -> int:
-    """The exit status of a script's work; what it refuses is said in a sentence."""
+def exit_status(work: Callable[[], object]) -> int:
+    """Do a script's work and return its exit status; print what it refuses as a sentence."""
     try:
         work()
     except Refused as error:

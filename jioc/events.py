@@ -1,9 +1,76 @@
-"""Who is told while work goes on. No torch here."""
+"""What a run tells while it works: small objects, handed to `callback(event)`. No torch here.
+
+def callback(event):
+    match event:
+        case Epoch(task=task, epoch=epoch, terms=terms):
+            print(task, epoch, terms)
+        case TaskEnd(row=row):
+            print(row.cnn.all)
+"""
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
-Callback = Callable[[str, dict[str, Any]], None]
-"""Told of ("start", the scenario), ("epoch", a line of the log), ("task", a row of the result), ("note", {"text"}),
-and, while images are decoded for the first time, ("decode", {"done", "total"}). Work before a run's start may also tell
-of ("wait", {}), over and over while another process decodes, and ends when it raises."""
+from jioc.results import TaskRow
+
+
+@dataclass(frozen=True)
+class Start:
+    """The run begins, or goes on after `done` tasks."""
+
+    sizes: list[int]  # classes of each task
+    classes: list[str]  # in the order they are learnt
+    counts: list[int]  # training images of each class
+    device: str
+    precision: str
+    done: int
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """An epoch has ended: a line of log.jsonl."""
+
+    task: int  # 1 for the first
+    stage: str  # first, later or second
+    epoch: int  # 1 for the first of the stage
+    epochs: int  # of the stage
+    lr: float
+    images: int
+    terms: dict[str, float]  # the mean of each term of the loss
+    seconds: float
+    images_per_second: float
+
+
+@dataclass(frozen=True)
+class TaskEnd:
+    """A task has been learnt and evaluated."""
+
+    row: TaskRow
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something that a person should know."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """Images are being decoded, for the first time."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Another process is decoding the images; told again and again."""
+
+
+Event = Start | Epoch | TaskEnd | Note | Decoding | Waiting
+Callback = Callable[[Event], None]
+
+
+def ignore(event: Event) -> None:
+    """The callback of nobody."""

@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from jioc.config.schema import TEMPERATURE
 from jioc.errors import Failed
 
 
-def per_image(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> None:
-    """Refuses what is no named terms of floating point, and a term that is summed or averaged already: weights of
+def check_terms(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> None:
+    """Refuse what is no named terms of floating point, and a term that is summed or averaged already: weights of
     single images would have nothing to weigh. `of`: whose loss it is."""
     if not isinstance(terms, dict) or not terms:
         got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
@@ -24,8 +25,9 @@ def per_image(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> N
             raise Failed(f"the loss of {of} names a term {name!r}; a name is a word, such as 'cls'")
         if not isinstance(term, Tensor) or term.shape != y.shape:
             got = f"has the shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"is a {type(term).__name__}"
-            told = f"the loss {name!r} {got}"
-            raise Failed(f"{told}; one number per image is needed, ({len(y)},): reduction='none' gives them")
+            raise Failed(
+                f"the loss {name!r} {got}; one number per image is needed, ({len(y)},): reduction='none' gives them"
+            )
         if not term.is_floating_point():
             raise Failed(f"the loss {name!r} of {of} holds {str(term.dtype)[6:]}; floating-point numbers are needed")
 
@@ -34,7 +36,7 @@ def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y, reduction="none")
 
 
-def distill(logits: Tensor, teacher: Tensor, temperature: float = 2.0) -> Tensor:
+def distill(logits: Tensor, teacher: Tensor, temperature: float = TEMPERATURE) -> Tensor:
     """KL(teacher || student) of the softmaxes over the last dimension at a temperature, without the factor T².
 
     Its gradient is that of the cross-entropy form which PyCIL uses; the two differ by the teacher's entropy.

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-Each = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""`processes.World.each`: a function of every item, shared out among the processes of a run."""
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+"""`device.distributed.World.map_sharded`: a function of every item, shared out among the processes of a run."""
 
 
 def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -23,9 +23,9 @@ class Memory:
         total: int | None = None,
         per_class: int | None = None,
         select: str = "herding",
-        each: Each = one_by_one,
+        map: Map = one_by_one,
     ):
-        self.total, self.per_class, self.select, self.each = total, per_class, select, each
+        self.total, self.per_class, self.select, self.map = total, per_class, select, map
         self.classes: list[Tensor] = []  # (m_c,) each, on the CPU
 
     def __len__(self) -> int:
@@ -56,7 +56,7 @@ class Memory:
         m = self.quota(classes or len(self.classes) + len(arrived))
         self.classes = [c[:m] for c in self.classes]  # the order of choice was kept, so trimming keeps the best
         if m is not None and m > 0 and self.select == "herding":
-            self.classes += self.each(lambda index: index[herd(features(index), m).cpu()], arrived)
+            self.classes += self.map(lambda index: index[herd(features(index), m).cpu()], arrived)
         elif m is not None and self.select == "random":
             self.classes += [index[torch.randperm(len(index), generator=generator)[:m]] for index in arrived]
         else:

@@ -5,10 +5,9 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from jioc.errors import Interrupted, Refused
-from jioc.events import Callback
+from jioc.events import Callback, Event, Waiting
 
 RESUME = 75
 """Exit status that says: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
@@ -55,10 +54,10 @@ def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
 
 def duration(word: str) -> float:
     """Seconds of 90, 90s, 30m, 2h or 1:30:00."""
-    if found := re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", word):
-        seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
-    elif found := re.fullmatch(r"(\d+):(\d\d):(\d\d)", word):
-        seconds = 3600.0 * int(found[1]) + 60 * int(found[2]) + int(found[3])
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", word):
+        seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
+    elif match := re.fullmatch(r"(\d+):(\d\d):(\d\d)", word):
+        seconds = 3600.0 * int(match[1]) + 60 * int(match[2]) + int(match[3])
     else:
         seconds = 0.0
     if seconds <= 0:
@@ -69,10 +68,10 @@ def duration(word: str) -> float:
 def until(stop: Callable[[], bool] | None, callback: Callback | None = None) -> Callback:
     """The callback of work before there is anything to resume."""
 
-    def tell(kind: str, what: dict[str, Any]) -> None:
+    def tell(event: Event) -> None:
         if stop is not None and stop():
             raise Interrupted("stopped before the first task")
-        if callback is not None and kind != "wait":
-            callback(kind, what)
+        if callback is not None and not isinstance(event, Waiting):
+            callback(event)
 
     return tell

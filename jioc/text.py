@@ -1,4 +1,4 @@
-"""Counts and titles as a person says them, and letters for an output that lacks others. No torch here."""
+"""Counts, titles and names as a person reads them, and letters for an output that lacks others. No torch here."""
 
 import codecs
 
@@ -12,6 +12,11 @@ def counted(n: int, noun: str) -> str:
 def coordinated(title: str, coordinate: str) -> str:
     """iCaRL + JIOC, of the method's title and the word of --coordinate."""
     return title if coordinate == "none" else f"{title} + {coordinate.upper()}"
+
+
+def printable(text: str) -> str:
+    """A name may hold anything; what moves the cursor becomes a space."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 STAND_INS = {"–": "-", "±": "+-", "×": "x", "…": "..."}

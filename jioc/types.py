@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 Terms = dict[str, Tensor]
-"""A loss by parts: a name, and one number per image (n,). `cls` classifies, `kd` distils, `quiet` suppresses."""
+"""A loss by parts: a name, and one number per image (n,). `cls` classifies, `kd` distils, `suppress` suppresses."""
 
 Weights = Mapping[str, float | Tensor]
 """What each term's mean is multiplied by in the total; 1 where nothing is said."""

@@ -9,14 +9,17 @@ from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Rich
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
 from rich.table import Table
 
+from jioc.config.schedule import total_epochs
 from jioc.config.schema import Config
-from jioc.methods.specs import find
-from jioc.resolve.derive import total_epochs
-from jioc.text import coordinated, counted
-from jioc.training.store import readouts
+from jioc.events import Decoding, Epoch, Event, Note, Start, TaskEnd
+from jioc.methods.registry import find
+from jioc.report.lines import percent, task_line
+from jioc.results import SUMMARIES, Result, TaskRow
+from jioc.text import coordinated, counted, printable
 
 WHOLE = 10**6  # characters: no line is as long
 
@@ -44,22 +47,6 @@ def table(
     rich.print(sheet)
 
 
-def printable(text: str) -> str:
-    """A name may hold anything; what moves the cursor becomes a space."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
-def _figures(of: dict[str, Any]) -> str:
-    return f"{percent(of['all'])} (old {percent(of['old'])}, new {percent(of['new'])})"
-
-
-def task_line(row: dict[str, Any], tasks: int) -> str:
-    """The figures after a task; `tasks`: how many there are, 0 where that is not known."""
-    figures = "   ".join(f"{name} {_figures(of)}" for name, of in readouts(row).items())
-    of = f"/{tasks}" if tasks else ""
-    return f"task {row['task']:>2}{of}  {counted(row['classes'][1], 'class'):>11}  {figures}   {row['seconds']:.0f} s"
-
-
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
     """Training images of each class, a line for each task."""
     rows, first = [], 0
@@ -71,10 +58,6 @@ def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> Non
     table(["task", "images", "of each class"], rows)
 
 
-def percent(value: float | None) -> str:
-    return "    –" if value is None else f"{value:5.2f}"
-
-
 PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
 
 
@@ -84,13 +67,13 @@ class Console:
     def __init__(self, config: Config, folder: Path):
         self.config, self.folder, self.spec = config, folder, find(config.method)
         self.live = sys.stderr.isatty()
-        self.bars = Progress(
+        self.bars = Bars(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn(),
             console=Rich(stderr=True), transient=True, disable=not self.live,
         )  # fmt: skip
         self.sizes: list[int] = []
         self.bar: Any = None
-        self.said = time.monotonic()
+        self.printed = time.monotonic()
         self.decoding: Any = None
 
     def __enter__(self) -> Self:
@@ -102,55 +85,83 @@ class Console:
     ) -> None:
         self.bars.stop()
 
-    def __call__(self, kind: str, what: dict[str, Any]) -> None:
-        getattr(self, kind)(what)
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Decoding():
+                self.decode(event)
+            case Start():
+                self.start(event)
+            case Epoch():
+                self.epoch(event)
+            case TaskEnd(row=row):
+                self.task(row)
+            case Note(text=text):
+                print(f"note: {text}", file=sys.stderr)
 
-    def decode(self, what: dict[str, Any]) -> None:
+    def decode(self, event: Decoding) -> None:
         if self.decoding is None:
-            self.decoding = self.bars.add_task("decoding images", total=what["total"], told="")
+            self.decoding = self.bars.add_task("decoding images", total=event.total, told="")
             if not self.live:
-                print(f"decoding {counted(what['total'], 'image')}, once", flush=True)
-        self.bars.update(self.decoding, completed=what["done"], told=f"{what['done']:,} of {what['total']:,}")
-        if what["done"] == what["total"]:
+                print(f"decoding {counted(event.total, 'image')}, once", flush=True)
+        self.bars.update(self.decoding, completed=event.done, told=f"{event.done:,} of {event.total:,}")
+        if event.done == event.total:
             self.bars.remove_task(self.decoding)
             self.decoding = None
 
-    def start(self, what: dict[str, Any]) -> None:
+    def start(self, event: Start) -> None:
         c = self.config
-        self.sizes = what["sizes"]
+        self.sizes = event.sizes
         title = coordinated(self.spec.title, c.coordination.coordinate)
-        print(f"{title} on {c.data}, {c.backbone}, {what['device']} ({what['precision']})")
-        print(scenario_line(what["sizes"], what["counts"], c))
+        print(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})")
+        print(scenario_line(event.sizes, event.counts, c))
         if c.long_tail is not None:
-            counts_table(what["classes"], what["counts"], what["sizes"])
-        if what["done"]:
-            print(f"going on after task {what['done']} of {len(self.sizes)}")
-        epochs = sum(total_epochs(c, self.spec, t) for t in range(len(self.sizes)))
-        done = sum(total_epochs(c, self.spec, t) for t in range(what["done"]))
-        self.bar = self.bars.add_task("", total=epochs, completed=done, told="")
+            counts_table(event.classes, event.counts, event.sizes)
+        if event.done:
+            print(f"going on after task {event.done} of {len(self.sizes)}")
+        epochs = [total_epochs(c, t) for t in range(len(self.sizes))]
+        self.bar = self.bars.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), told="")
 
-    def epoch(self, what: dict[str, Any]) -> None:
-        terms = "  ".join(f"{name} {value:.3f}" for name, value in what["terms"].items())
-        told = f"epoch {what['epoch']}/{what['epochs']}  {terms}  {what['images_per_second']:,.0f} images/s"
-        if not self.live and time.monotonic() - self.said >= PLAIN_EVERY:
-            self.said = time.monotonic()
-            print(f"task {what['task']:>2}/{len(self.sizes)}  {told}", flush=True)
-        self.bars.update(self.bar, advance=1, description=f"task {what['task']}/{len(self.sizes)}", told=told)
+    def epoch(self, event: Epoch) -> None:
+        terms = "  ".join(f"{name} {value:.3f}" for name, value in event.terms.items())
+        told = f"epoch {event.epoch}/{event.epochs}  {terms}  {event.images_per_second:,.0f} images/s"
+        if not self.live and time.monotonic() - self.printed >= PLAIN_EVERY:
+            self.printed = time.monotonic()
+            print(f"task {event.task:>2}/{len(self.sizes)}  {told}", flush=True)
+        self.bars.update(self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", told=told)
 
-    def task(self, row: dict[str, Any]) -> None:
+    def task(self, row: TaskRow) -> None:
         print(task_line(row, len(self.sizes)), flush=True)
 
-    def note(self, what: dict[str, Any]) -> None:
-        print(f"note: {what['text']}", file=sys.stderr)
-
-    def finish(self, result: dict[str, Any]) -> None:
+    def finish(self, result: Result) -> None:
         self.bars.stop()
-        names = [n for n, value in result["average"].items() if value is not None]
+        names = [name for name, value in result.average.items() if value is not None]
         table(
-            ["read-out", "average", "last", "forgetting"],
-            [[n, *(percent(result[kind][n]) for kind in ("average", "last", "forgetting"))] for n in names],
+            ["read-out", *SUMMARIES],
+            [[name, *(percent(result[kind][name]) for kind in SUMMARIES)] for name in names],
         )
         print(f"kept in {self.folder}")
+
+
+class Progress:
+    """The callback of work before a run: notes on stderr, with a bar on a terminal."""
+
+    def __enter__(self) -> "Progress":
+        self.bars = Bars(console=Rich(stderr=True), transient=True, disable=not sys.stderr.isatty())
+        self.bars.start()
+        self.task: Any = None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.stop()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Note(text=text):
+                print(f"note: {text}", file=sys.stderr)
+            case Decoding(done=done, total=total):
+                if self.task is None:
+                    self.task = self.bars.add_task("decoding images", total=total)
+                self.bars.update(self.task, completed=done)
 
 
 def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:

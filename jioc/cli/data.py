@@ -1,40 +1,32 @@
 """`jioc data list|get|check`: what there is, fetching it, and whether it can be read. Torch only where images are."""
 
-import sys
 from pathlib import Path
-from typing import Any
 
-from jioc.cli.console import counts_table, table
-from jioc.cli.flags import Parser, add_fields, said
-from jioc.config import schema as settings
-from jioc.config.schema import Config
+from jioc.cli.console import Progress, counts_table, table
+from jioc.cli.flags import Parser, add_fields, config_fields, given_values
+from jioc.config import index
+from jioc.config.schema import Config, Options
+from jioc.config.values import make
 from jioc.data import catalogue
 from jioc.data.sources import archives
 from jioc.errors import Refused, unknown
-from jioc.methods.specs import find
 from jioc.text import counted
 
-READING = (
-    "data_dir", "data_cache", "image_size", "canvas", "colour", "on_bad", "test_share", "split_seed", "long_tail",
-    "long_tail_order", "order", "order_seed", "tasks", "base", "increment", "task_sizes",
-)  # fmt: skip
-"""The settings of a run that `jioc data check` takes too."""
 
-
-def main(words: list[str]) -> int:
+def main(argv: list[str]) -> int:
     parser = Parser("jioc data", description="List the data sets, fetch one, or check that one can be read.")
     parser.add_argument("what", help="list, get or check")
     parser.add_argument("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
-    add_fields(parser, READING)
+    add_fields(parser, config_fields(index.taken_by("data")))
     parser.add_argument("--counts", action="store_true", help="check: print the training images of every class")
-    found = parser.parse(words)
+    found = parser.parse(argv)
     what, name, counts = found.what, found.name, found.counts
     if what not in ("list", "get", "check"):
         raise unknown("word after jioc data", what, ["list", "get", "check"])
     if what != "list" and name is None:
         raise Refused(f"jioc data {what} needs the name of a data set" + (" or a folder" if what == "check" else ""))
-    values = said(found, find("finetune")) | {"method": "finetune", "data": name or "digits"}  # no method's memory
-    config = settings.make(**values)
+    values = given_values(found, Options) | {"method": "finetune", "data": name or "digits"}  # no method's memory
+    config = make(**values)
     if what == "list":
         show(catalogue.data_folder(config.data_dir))
     elif what == "get":
@@ -57,7 +49,7 @@ def show(folder: Path) -> None:
 def check(config: Config, counts: bool) -> None:
     """Read the official files, or decode the images and verify the cache of them, and say what a run would see."""
     from jioc.data import scenario
-    from jioc.data.dataset import load
+    from jioc.data.load import load
     from jioc.resolve.derive import resolve
 
     config = resolve(config)
@@ -77,27 +69,3 @@ def check(config: Config, counts: bool) -> None:
     print(f"network by default: {config.backbone}, {config.stem} stem; {counted(len(made.sizes), 'task')}")
     if counts or config.long_tail is not None:
         counts_table(made.classes, made.counts, list(made.sizes))
-
-
-class Progress:
-    """Tells notes on stderr, with a bar on a terminal."""
-
-    def __enter__(self) -> "Progress":
-        from rich.console import Console
-        from rich.progress import Progress as Bars
-
-        self.bars = Bars(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-        self.bars.start()
-        self.task: Any = None
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.stop()
-
-    def __call__(self, kind: str, what: dict[str, Any]) -> None:
-        if kind == "note":
-            print(f"note: {what['text']}", file=sys.stderr)
-        elif kind == "decode":
-            if self.task is None:
-                self.task = self.bars.add_task("decoding images", total=what["total"])
-            self.bars.update(self.task, completed=what["done"])

@@ -5,7 +5,6 @@ tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a d
 `result.json` in a folder of its own, and the report that is made of them.
 """
 
-import json
 import multiprocessing
 import signal
 from concurrent.futures import ProcessPoolExecutor
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from jioc.cli.console import table
+from jioc.cli.flags import Parser
 from jioc.errors import Refused
-from jioc.files import write
 from jioc.report import page, runs, tables
+from jioc.results import SUMMARIES, Result
 
 SETTING: dict[str, Any] = {
     "method": "icarl",
@@ -30,16 +30,21 @@ SEEDS = (1, 2, 3)
 COORDINATED = {"iCaRL": "none", "iCaRL + JIOC": "jioc"}
 
 
-def one(coordinate: str, seed: int) -> dict[str, Any]:
+def one(coordinate: str, seed: int) -> Result:
     import torch
 
-    from jioc.training.runner import run
+    from jioc.training.run import run
 
     torch.set_num_threads(1)
     return run(**SETTING, seed=seed, coordination={"coordinate": coordinate})
 
 
-def main(folder: Path) -> int:
+def main(argv: list[str]) -> int:
+    about = "iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each."
+    parser = Parser("jioc demo", description=about)
+    default = Path("jioc-demo")
+    parser.add_argument("--out", type=Path, default=default, help="for the results and report.html (jioc-demo)")
+    folder = parser.parse(argv).out
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -58,10 +63,8 @@ def main(folder: Path) -> int:
     rows = []
     for name in COORDINATED:
         of = [results[name, seed] for seed in SEEDS]
-        old = [r["tasks"][-1]["cnn"]["old"] for r in of]
-        figures = [
-            [r[kind][readout] for r in of] for readout in ("cnn", "nme") for kind in ("average", "last", "forgetting")
-        ]
+        old = [r.tasks[-1].cnn.old or 0.0 for r in of]
+        figures = [[r[kind][readout] for r in of] for readout in ("cnn", "nme") for kind in SUMMARIES]
         rows.append([name, *map(tables.spread, figures), tables.spread(old)])
     table(["", "average", "last", "forgetting", "NME average", "NME last", "NME forgetting", "last, old classes"], rows)
     print("accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds")
@@ -69,13 +72,13 @@ def main(folder: Path) -> int:
     return 0
 
 
-def keep(results: dict[tuple[str, int], dict[str, Any]], folder: Path) -> Path:
+def keep(results: dict[tuple[str, int], Result], folder: Path) -> Path:
     """Every result and the page, in place of an earlier demo's; where the page is."""
     kept = []
     for (name, seed), result in results.items():
         path = folder / f"icarl-{COORDINATED[name]}-{seed}" / "result.json"
         path.parent.mkdir(exist_ok=True)
-        write(path, (json.dumps(result, indent=1) + "\n").encode())
+        result.save(path)
         kept.append(runs.Run(path, result))
     page.save(runs.group(kept), folder / "report.html")
     return folder / "report.html"

@@ -8,15 +8,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.cli.console import scenario_line, table
-from jioc.cli.data import Progress
+from jioc.cli.console import Progress, scenario_line, table
+from jioc.config.schedule import total_epochs
 from jioc.config.schema import Config
-from jioc.data.dataset import load
-from jioc.data.loader import Visits
+from jioc.data.load import load
+from jioc.data.loader import Sampler
+from jioc.events import Epoch, Note
 from jioc.methods.base import Method
 from jioc.nets.incremental import Net
-from jioc.resolve.derive import total_epochs
-from jioc.training.runner import ALL_KEPT, Run, refuse_early
+from jioc.training.preflight import preflight
+from jioc.training.runner import ALL_KEPT, Run
 from jioc.types import Task
 
 STEPS, SPELL = 2, 0.2  # steps that are timed at least, and seconds
@@ -27,10 +28,9 @@ ON_CPU = 32  # images of a step that is timed on a CPU, where an image of a larg
 def show(config: Config) -> None:
     with Progress() as tell:
         dataset = load(config, tell)
-    refuse_early(config, dataset)
-    run = Run(config, dataset)
+    run = Run(preflight(config, dataset))
     if run.keeps_all:
-        tell("note", {"text": ALL_KEPT})
+        tell(Note(ALL_KEPT))
     sizes, counts = run.scenario.sizes, run.scenario.counts
     print(scenario_line(list(sizes), counts, config))
     rows, first = [], 0
@@ -38,7 +38,7 @@ def show(config: Config) -> None:
         new = sum(counts[first : first + size])
         quota = run.method.memory.quota(first) if first else 0
         held = sum(n if quota is None else min(quota, n) for n in counts[:first])
-        epochs = total_epochs(config, run.spec, t)
+        epochs = total_epochs(config, t)
         rows.append(
             [
                 str(t + 1),
@@ -55,7 +55,7 @@ def show(config: Config) -> None:
     judged = f"{given}, which serves as the test set" if given else "the test set"
     judged = "the held-out images" if run.scenario.held_out else judged
     told = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
-    compiling = "compiling, " * run.how.compile
+    compiling = "compiling, " * run.plan.execution.compile
     print(f"{told}: {_duration(seconds)}, without {compiling}choosing exemplars and judging")
     print(f"judged by {judged}")
 
@@ -69,11 +69,11 @@ def measured(run: Run) -> tuple[int, float]:
     last, fits = len(run.scenario.sizes) - 1, list[tuple[str, int, int]]()
     paces: dict[str, dict[int, float]] = {}  # of each stage, by task
 
-    def fit(method: Method, task: Task, visits: Visits, *, stage: str | None = None, **how: Any) -> None:
+    def fit(method: Method, task: Task, sampler: Sampler, *, stage: str | None = None, **how: Any) -> None:
         stage = stage or ("first" if task.n_old == 0 else "later")
-        fits.append((stage, task.index, visits.images * (run.engine.schedules[stage].epochs or 0)))
+        fits.append((stage, task.index, sampler.images * (run.engine.schedules[stage].epochs or 0)))
         if task.index in (0, 1, last) or stage not in paces:
-            paces.setdefault(stage, {})[task.index] = pace(run, task, visits, stage=stage, **how)
+            paces.setdefault(stage, {})[task.index] = pace(run, task, sampler, stage=stage, **how)
 
     def drawn(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         return F.normalize(torch.rand(len(index), net.width, generator=run.generators["order"]), dim=1).to(run.device)
@@ -86,10 +86,10 @@ def measured(run: Run) -> tuple[int, float]:
     return sum(n for _, _, n in fits), float(sum(seconds))
 
 
-def pace(run: Run, task: Task, visits: Visits, *, stage: str, **how: Any) -> float:
+def pace(run: Run, task: Task, sampler: Sampler, *, stage: str, **how: Any) -> float:
     """Seconds an image takes in a step of `Engine.fit`, which trains at a rate of 0 here."""
-    engine, lines = run.engine, list[dict[str, Any]]()
-    set_up = run.how.graph or run.how.compile  # in a first epoch that is not timed
+    engine, lines = run.engine, list[Epoch]()
+    set_up = run.plan.execution.graph or run.plan.execution.compile  # in a first epoch that is not timed
 
     def timed(count: int) -> float:
         usual = engine.schedules, engine.on_epoch
@@ -99,9 +99,9 @@ def pace(run: Run, task: Task, visits: Visits, *, stage: str, **how: Any) -> flo
             engine.fit(run.method, task, Again(batch, count), stage=stage, **how)
         finally:
             engine.schedules, engine.on_epoch = usual
-        return lines[-1]["seconds"]
+        return lines[-1].seconds
 
-    batch = visits.epoch(run.generators["order"])[0]
+    batch = sampler.epoch(run.generators["order"])[0]
     batch = batch[:ON_CPU] if run.device.type == "cpu" else batch
     steps, spent = 1, timed(1)
     if spent < SLOW:

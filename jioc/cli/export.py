@@ -10,13 +10,13 @@ from jioc.files import write
 from jioc.training.store import model_folder, unfinished
 
 
-def main(words: list[str]) -> int:
+def main(argv: list[str]) -> int:
     parser = Parser("jioc export", description="A saved model as a file for other programs, preprocessing included.")
     parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
     parser.add_argument("--onnx", type=Path, metavar="FILE", help="the ONNX file to write")
     parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
     parser.add_argument("--method", metavar="FILE", help="the Python file of a method of your own, which is run")
-    found = parser.parse(words)
+    found = parser.parse(argv)
     if found.onnx is None:
         raise Refused("jioc export needs to know what to write: --onnx FILE")
     folder = model_folder(found.model)
@@ -25,7 +25,7 @@ def main(words: list[str]) -> int:
     if find_spec("onnx") is None or find_spec("onnxscript") is None:
         raise Refused("jioc export --onnx needs the extra onnx: pip install 'jioc[onnx]'")
     from jioc.integrations.onnx import OPSET, to_onnx
-    from jioc.training.model import load
+    from jioc.training.load import load
 
     if told := unfinished(folder):
         print(f"note: {told}", file=sys.stderr)
@@ -35,7 +35,7 @@ def main(words: list[str]) -> int:
         write(found.onnx, content)
     except OSError as error:
         raise Failed(f"{str(found.onnx)!r} cannot be written: {error.strerror or error}") from None
-    c, h, w = learner.look.shape
+    c, h, w = learner.preprocessing.shape
     print(f"pixels: uint8 (n, {h}, {w}, {c}); scores: float32 (n, {len(learner.classes)}); opset {OPSET}")
     print(f"{checked}; kept in {found.onnx}")
     return 0

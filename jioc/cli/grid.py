@@ -8,84 +8,94 @@ Killed anywhere and started again with the same words, it ends as if it had neve
 import json
 import math
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from jioc.cli.console import table
-from jioc.cli.flags import Parser, add_config, add_fields, said
+from jioc.cli.flags import Parser, add_fields, add_settings, given_values, usual_values, wants_help
+from jioc.config.values import Values
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.files import write
 from jioc.grid import options as launch
-from jioc.grid.plan import FINISHED, Job, plan, read_json, refuse_earlier, refuse_other_images, standing
-from jioc.grid.progress import Board
-from jioc.methods.specs import Spec, find
+from jioc.grid.options import LaunchOptions
+from jioc.grid.plan import FINISHED, Job, plan, read_json, refuse_changed_method, refuse_other_images, status
+from jioc.grid.progress import GridProgress
+from jioc.methods.registry import find
+from jioc.methods.specs import Spec
 from jioc.report import paper, runs, tables
-from jioc.resolve import recipes
-from jioc.resolve import repeat as command
-from jioc.resolve.recipes import Values
-from jioc.stopping import Stop, duration, until
+from jioc.resolve import recipes, repeat
+from jioc.stopping import Stop, duration, signals, until
 from jioc.text import counted
 
 ONLY = "the runs of that whole name (* stands for anything), or, where no name is that, those whose names hold it"
-OWN = ("seeds", "only", "scale", "out", "resume", "dry_run", *launch.Where.model_fields)
 
 
-def main(words: list[str], stop: Callable[[], bool]) -> int:
-    if not words or words[0].startswith("-"):
-        _parser(find("icarl")).parse(words)  # --help, or a wrong word
+def main(argv: list[str]) -> int:
+    with signals() as stop:
+        return _main(argv, stop)
+
+
+def _main(argv: list[str], stop: Callable[[], bool]) -> int:
+    parser = _parser(find("icarl"), wants_help(argv))
+    if not argv or argv[0].startswith("-"):
+        parser.parse(argv)  # --help, or a wrong word
         raise Refused(f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word")
-    recipe = recipes.find(words[0])
-    found = _parser(find("icarl")).parse_known_args(words[1:])[0]
+    recipe = recipes.find(argv[0])
+    found = parser.parse_known_args(argv[1:])[0]
     seeds = _seeds(found.seeds) if found.seeds else recipe.seeds
     scale = recipe.scale if found.scale is None else found.scale
     if not 0 < scale < math.inf:
         raise Refused(f"--scale: {scale:g} is refused: it should be above 0")
-    where = launch.make(**{k: v for k in launch.Where.model_fields if (v := getattr(found, k)) is not None})
+    options = launch.make(**{k: v for k in LaunchOptions.model_fields if (v := getattr(found, k)) is not None})
     out = found.out or Path("runs") / recipe.name
-    todo = plan(recipe, seeds, found.only, scale, lambda spec: _said(words[1:], spec), out.absolute())
-    if not todo:
+
+    @cache
+    def flags(spec: Spec) -> Values:
+        return _flags(argv[1:], spec)
+
+    jobs = plan(recipe, seeds, found.only, scale, flags, out.absolute())
+    if not jobs:
         raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
-    states = {job.name: standing(job) for job in todo}
-    for job in todo:
-        refuse_earlier(job)
+    states = {job.name: status(job) for job in jobs}
+    for job in jobs:
+        refuse_changed_method(job)
     if found.dry_run:
-        table(["run", "", "alone"], [[job.name, states[job.name], command.line(job.config)] for job in todo])
+        table(["run", "", "alone"], [[job.name, states[job.name], repeat.line(job.config)] for job in jobs])
         return 0
-    refuse_other_images([job for job in todo if states[job.name] == FINISHED], until(stop))
-    over = Stop(duration(where.time_limit) if where.time_limit and where.on != "slurm" else None)
-    left = [job for job in todo if states[job.name] != FINISHED]
-    print(f"{recipe.name}: {counted(len(todo), 'run')} in {out}, {len(todo) - len(left)} finished before", flush=True)
-    with Board(left) as board:
+    refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
+    over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
+    left = [job for job in jobs if states[job.name] != FINISHED]
+    print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {len(jobs) - len(left)} finished before", flush=True)
+    with GridProgress(left) as progress:
         if left:
-            launch.find(where)(left, where, board, lambda: stop() or over())
-    return close(todo, board, out)
+            launch.launcher(options)(left, options, progress, lambda: stop() or over())
+    return close(jobs, progress, out)
 
 
 # --- the words ---
 
 
-def _parser(spec: Spec) -> Parser:
-    parser = Parser("jioc grid", description="Many runs, a folder each. Flags of jioc run hold for every run.")
-    own = parser.add_argument_group("the grid")
-    own.add_argument("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
-    own.add_argument("--only", nargs="+", metavar="WORD", help=ONLY)
-    own.add_argument("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
-    own.add_argument("--out", type=Path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
-    own.add_argument("--resume", action="store_true", help="a grid always goes on where DIR holds some of its runs")
-    own.add_argument("--dry-run", action="store_true", help="list the runs and how they stand")
-    add_fields(parser.add_argument_group("where the runs go"), launch.Where.model_fields, launch.Where)
-    add_config(parser, spec)
-    parser.usage = "jioc grid RECIPE|FILE [options]"
+def _parser(spec: Spec, help: bool) -> Parser:
+    about = "Many runs, a folder each. What is finished is skipped, what was begun goes on. "
+    about += "Flags of jioc run hold for every run."
+    parser = Parser("jioc grid", usage="jioc grid RECIPE|FILE [options]", description=about)
+    add = parser.add_argument_group("the grid").add_argument
+    add("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
+    add("--only", nargs="+", metavar="WORD", help=ONLY)
+    add("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
+    add("--out", type=Path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
+    add("--dry-run", action="store_true", help="list the runs and how far they are")
+    add_fields(parser.add_argument_group("where the runs go"), LaunchOptions.model_fields)
+    add_settings(parser, spec, usual_values(spec) if help else None)
     return parser
 
 
-def _said(words: list[str], spec: Spec) -> Values:
-    """What the command says over every run of a method."""
-    found = _parser(spec).parse(words)
+def _flags(argv: list[str], spec: Spec) -> Values:
+    """What the command gives for every run of a method."""
+    found = _parser(spec, help=False).parse(argv)
     if found.seed is not None:
         raise Refused("a grid takes --seeds, not --seed")
-    for name in OWN:
-        delattr(found, name)
-    return said(found, spec)
+    return given_values(found, spec.options)
 
 
 def _seeds(given: list[str]) -> tuple[int, ...]:
@@ -95,23 +105,23 @@ def _seeds(given: list[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, seeds)))
 
 
-def close(jobs: list[Job], board: Board, out: Path) -> int:
+def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     """What came of it all: the table, the failures (kept in failures.json too), and the status."""
-    finished = [job for job in jobs if standing(job) == FINISHED]
+    finished = [job for job in jobs if status(job) == FINISHED]
     groups = runs.group(runs.read([job.folder for job in finished])) if finished else []
     if finished:
         sheet = tables.summarise(groups, beside_paper=False)
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     try:
-        keep_failures(out, board.failures, [job.name for job in finished])
+        keep_failures(out, progress.failures, [job.name for job in finished])
     except OSError as error:
         print(f"note: {str(out / 'failures.json')!r} cannot be brought up to date: {error.strerror}")
-    if board.interrupted:
+    if progress.interrupted:
         raise Interrupted(f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on")
-    for name, told in board.failures.items():
+    for name, told in progress.failures.items():
         print(f"failed: {name}: {told}")
-    if board.failures:
-        raise Failed(f"{len(board.failures)} of {len(jobs)} runs failed; the same command tries them again")
+    if progress.failures:
+        raise Failed(f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again")
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
     print(("the run is" if len(jobs) == 1 else f"all {len(jobs)} runs are") + f" finished{hint}")

@@ -6,47 +6,47 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from jioc.cli.console import Console, percent, printable
-from jioc.cli.flags import Parser, add_config, idle, said
-from jioc.config import schema as settings
+from jioc.cli.console import Console
+from jioc.cli.flags import Parser, add_settings, given_values, wants_help
+from jioc.config import index
+from jioc.config.schedule import total_epochs
 from jioc.config.schema import Config
+from jioc.config.values import Values, flat, make, plain
 from jioc.data import catalogue
+from jioc.data.find import find as find_data
 from jioc.data.images import listing
 from jioc.errors import Failed, Interrupted, Refused, unknown
-from jioc.methods.specs import Spec, find, of_model
-from jioc.resolve.derive import merged, resolve, total_epochs
+from jioc.events import Note, Start
+from jioc.methods.registry import find, of_model
+from jioc.methods.specs import Spec
+from jioc.report.lines import percent
+from jioc.resolve import validate
+from jioc.resolve.derive import resolve
+from jioc.resolve.overlay import overlay
+from jioc.results import TaskRow
 from jioc.stopping import signals, until
-from jioc.text import coordinated, counted
-from jioc.training.store import locked, model_folder, readouts, unfinished
+from jioc.text import coordinated, counted, printable
+from jioc.training.store import locked, model_folder, unfinished
 
 if TYPE_CHECKING:
     from jioc.training.learner import Learner
 
-SETTLED = frozenset({
-    "data", "data_dir", "image_size", "canvas", "colour", "mean", "std", "flip", "long_tail", "long_tail_order",
-    "holdout", "tasks", "base", "increment", "task_sizes", "order", "order_seed", "backbone", "stem", "first",
-    "checkpoint_every",
-})  # fmt: skip
-"""What a model's first classes have settled for those to come, or what only a run of many tasks has."""
-
 KNOWN = ("refuse", "add")
 
 
-def main(words: list[str]) -> int:
-    source, method, values = _before_the_flags(words)
+def main(argv: list[str]) -> int:
+    source, method, values = _before_the_flags(argv)
     spec = find(method)
-    found = _parser(spec, _resolved(values) if values else None).parse(words)
+    usual = flat(plain(_resolved(values))) if values and wants_help(argv) else None
+    found = _parser(spec, usual).parse(argv)
     if source is None or found.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
     if found.known not in KNOWN:
         raise unknown("value of --known", found.known, KNOWN)
-    own = vars(found)
-    folder, out, known = own.pop("folder"), own.pop("out"), own.pop("known")
-    own.pop("model")
-    own["method"] = method
-    given = said(found, spec)
-    config = _resolved(merged(values, given) | {name: values[name] for name in SETTLED & values.keys()})
-    notes = idle(given, config)
+    folder, out, known = found.folder, found.out, found.known
+    given = given_values(found, spec.options)
+    config = _resolved(overlay(values, given) | _settled(values))
+    notes = validate.unused(config)
     if not folder.exists():
         raise Refused(f"there is no folder {str(folder)!r}")
     if known == "refuse":
@@ -57,8 +57,8 @@ def main(words: list[str]) -> int:
     try:
         with LearnConsole(config, target, folder) as console, signals() as stop:
             for text in filter(None, [unfinished(source), *notes]):
-                console.note({"text": text})
-            learner = taught(source, folder, config, known, not given.keys().isdisjoint(settings.SEEDS), console, stop)
+                console(Note(text))
+            learner = taught(source, folder, config, known, not given.keys().isdisjoint(index.SEEDS), console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.kept(learner)
     except Interrupted:
@@ -74,7 +74,7 @@ def taught(
     source: Path, folder: Path, config: Config, known: str, reseed: bool, tell: Any = None, stop: Any = None
 ) -> "Learner":
     """The model of a folder after the classes of another."""
-    from jioc.training.model import load
+    from jioc.training.load import load
 
     learner = load(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))
@@ -84,13 +84,13 @@ def taught(
 
 def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> Any:
     """The images of a folder in the shape that the model keeps."""
-    from jioc.data.dataset import load
     from jioc.data.images.inputs import picture_form
+    from jioc.data.load import load
 
-    side, grey = picture_form(learner.look.shape)
+    side, grey = picture_form(learner.preprocessing.shape)
     reading = {
         "data": str(folder.absolute()),
-        "image_size": learner.look.size or side,
+        "image_size": learner.preprocessing.size or side,
         "canvas": side,
         "colour": "grey" if grey else "rgb",
         "mean": None,
@@ -100,8 +100,8 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
     dataset = load(config.model_copy(update=reading), tell, more=True)
     if dataset.record.get("coloured") is grey:
         told = "in grey, and some of these are stored in colour" if grey else "in colour, and all of these are grey"
-        tell("note", {"text": f"the model sees images {told}"})
-    spelt = {listing.composed(name): name for name in learner.classes}  # an older model's may be stored otherwise
+        tell(Note(f"the model sees images {told}"))
+    spelt = {listing.composed(name): name for name in learner.classes}
     return replace(dataset, classes=[spelt.get(name, name) for name in dataset.classes])
 
 
@@ -114,23 +114,29 @@ def keep(target: Path, learner: "Learner") -> None:
         raise Failed(f"the model cannot be kept in {str(target)!r}: {error.strerror or error}") from None
 
 
-def _before_the_flags(words: list[str]) -> tuple[Path | None, str, dict[str, Any]]:
+def _before_the_flags(argv: list[str]) -> tuple[Path | None, str, dict[str, Any]]:
     """The model's folder, its method and its settings, which say what flags there are and their defaults."""
-    found = _parser(find("icarl"), None, add_help=False).parse_known_args(words)[0]
+    found = _parser(find("icarl"), None, add_help=False).parse_known_args(argv)[0]
     if found.model is None:
         return None, "icarl", {}
     folder = model_folder(found.model)
     about = _about(folder)
-    values = {k: v for k, v in about["config"].items() if k not in settings.MACHINE}
+    values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
     origin = about.get("method")
     was = origin.get("sha256") if isinstance(origin, dict) else None
     method = of_model(str(values.get("method")), found.method, was)
     return folder, method, values | {"method": method}
 
 
+def _settled(values: Values) -> Values:
+    """What a model's first classes have settled for those to come."""
+    taken = {path.partition(".")[0] for path in index.taken_by("learn")}
+    return {name: value for name, value in values.items() if name not in {*taken, "method", "given"}}
+
+
 def _resolved(values: dict[str, Any]) -> Config:
     """The settings with all that is not said; the number of classes is looked at when they are known."""
-    config = settings.make(**values)
+    config = make(**values)
     return resolve(config, catalogue.in_memory(config.data, 1, config.image_size or 8))
 
 
@@ -149,14 +155,14 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def _refuse_known(source: Path, folder: Path) -> None:
     """Before a single image is decoded; of arrays once they are there."""
-    entry = catalogue.find(str(folder.absolute()), 8)
+    entry = find_data(str(folder.absolute()))
     known = {listing.composed(str(name)) for name in _about(source)["classes"]}
-    again = [name for name in listing.class_names(folder) if name in known] if entry.module == "image_files" else []
+    again = [name for name in listing.class_names(folder) if name in known] if entry.source == "image_files" else []
     if again:
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
 
 
-def _parser(spec: Spec, usual: Config | None, add_help: bool = True) -> Parser:
+def _parser(spec: Spec, usual: Values | None, add_help: bool = True) -> Parser:
     told = "The defaults shown are the model's." if usual else "With a model, the defaults shown are its own."
     told = f"Teach a saved model the class folders in FOLDER as its next task. {told}"
     parser = Parser("jioc learn", description=told, add_help=add_help)
@@ -170,7 +176,7 @@ def _parser(spec: Spec, usual: Config | None, add_help: bool = True) -> Parser:
         help="classes that the model knows already: refuse, or add their new images to its exemplars (refuse)",
     )  # fmt: skip
     parser.add_argument("--method", metavar="FILE", help="the Python file of a method of your own, which is run")
-    add_config(parser, spec, usual, SETTLED)
+    add_settings(parser, spec, usual, index.taken_by("learn"))
     parser.usage = "jioc learn MODEL FOLDER [--out DIR] [options]"
     return parser
 
@@ -213,20 +219,20 @@ class LearnConsole(Console):
         super().__init__(config, target)
         self.source = folder
 
-    def start(self, what: dict[str, Any]) -> None:
-        c, self.sizes = self.config, what["sizes"]
+    def start(self, event: Start) -> None:
+        c, self.sizes = self.config, event.sizes
         old = sum(self.sizes[:-1])
         title = coordinated(self.spec.title, c.coordination.coordinate)
-        new = zip(what["classes"][old:], what["counts"][old:], strict=True)
+        new = zip(event.classes[old:], event.counts[old:], strict=True)
         named = printable(", ".join(f"{name} ({n:,})" for name, n in new))
-        print(f"{title}, {c.backbone}, {what['device']} ({what['precision']})")
-        exemplars = counted(sum(what["counts"][:old]), "exemplar")
+        print(f"{title}, {c.backbone}, {event.device} ({event.precision})")
+        exemplars = counted(sum(event.counts[:old]), "exemplar")
         print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {named}")
-        self.bar = self.bars.add_task("", total=total_epochs(c, self.spec, what["done"]), told="")
+        self.bar = self.bars.add_task("", total=total_epochs(c, event.done), told="")
 
-    def task(self, row: dict[str, Any]) -> None:
-        figures = "   ".join(f"{name} {percent(of['new']).strip()}" for name, of in readouts(row).items())
-        print(f"task {row['task']}: of the new classes' test images, right among all classes: {figures}", flush=True)
+    def task(self, row: TaskRow) -> None:
+        figures = "   ".join(f"{name} {percent(of.new).strip()}" for name, of in row.by_readout.items())
+        print(f"task {row.task}: of the new classes' test images, right among all classes: {figures}", flush=True)
 
     def kept(self, learner: "Learner") -> None:
         self.bars.stop()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jioc.cli.flags import Parser, add_fields
+from jioc.cli.flags import Parser, add_fields, config_fields
 from jioc.data.images import listing
 from jioc.errors import Failed, Refused
 from jioc.text import PLAINLY
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 
 
-def main(words: list[str]) -> int:
+def main(argv: list[str]) -> int:
     parser = Parser("jioc predict", description="The class of each image, by a model that a run or `jioc learn` saved.")
     parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
     parser.add_argument("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
@@ -27,12 +27,12 @@ def main(words: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
     parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
     parser.add_argument("--method", metavar="FILE", help="the Python file of a method of your own, which is run")
-    add_fields(parser, ["device"])
-    found = parser.parse(words)
+    add_fields(parser, config_fields(["device"]))
+    found = parser.parse(argv)
     if not found.top.isdecimal() or int(found.top) < 1:
         raise Refused(f"--top: {found.top!r} is no number of classes")
     folder = model_folder(found.model)
-    from jioc.training.model import load
+    from jioc.training.load import load
 
     if told := unfinished(folder):
         print(f"note: {told}", file=sys.stderr)
@@ -62,7 +62,7 @@ def answers(
     from jioc.data.images.inputs import picture_form
     from jioc.data.images.workers import decoded
 
-    for part in decoded(paths, *picture_form(learner.look.shape)):
+    for part in decoded(paths, *picture_form(learner.preprocessing.shape)):
         scores, best = learner.confidence(part.pixels, readout).topk(min(top, len(learner.classes)))
         for row, path in enumerate(part.paths):
             if row in part.bad:

@@ -1,29 +1,63 @@
-"""Every setting of a run, checked. The one home of the defaults that do not belong to a method or a data set.
+"""Every setting of a run, declared once: type, default, help, and what flags, tables and merging must know of it.
 
-A flag of `jioc run` is a field of `Config` (or of one of its parts) with dashes; its docstring is the flag's help.
-This module imports neither torch nor numpy, so that `jioc --help` and a wrong word answer at once.
+A field of `Config`, or of one of its parts, is a flag of `jioc run`, a line of `config.yaml` and a keyword of
+`jioc.run`; its docstring is its help. `index.py` answers questions about all of them. A method's own options are
+declared beside the method (`methods/options.py`).
 """
 
-import hashlib
-import json
 import os
-from difflib import get_close_matches
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
-from jioc.errors import Refused, first_line
+SECTIONS = {  # headings of `jioc run --help`, in order
+    "data": "what is learnt",
+    "memory": "what is remembered",
+    "network": "the network",
+    "training": "training",
+    "coordination": "JIOC",
+    "options": "of the method alone",
+    "seeds": "seeds",
+    "machine": "the machine",
+}
+
+
+@dataclass(frozen=True)
+class About:
+    """What must be known of a setting beside its type, default and help."""
+
+    section: str = ""  # a key of SECTIONS; of a part's setting that of the part
+    group: str = ""  # settings that some question takes together: images, reading, tasks, order, seeds, step
+    label: Literal["value", "place", "title"] = "value"  # in tables: beside the title, in the place, in the title
+    machine: bool = False  # belongs to the machine: a resumed run may have another
+    commands: tuple[str, ...] = ("learn", "estimator")  # beside `jioc run`, which takes every setting
+    follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
+    excludes: tuple[str, ...] = ()  # what cannot be given beside it, and gives way to it in a file
+    resets: tuple[str, ...] = ()  # what gives way to it in a file, and may be given beside it
+    part: str = ""  # of JIOC: inputs, outputs, or distillation (a part of outputs)
+    only: tuple[str, ...] = ()  # of a grid: the values of --on under which it means something
+
+
+def setting(default: Any, section: str = "", *, metavar: str | None = None, **about: Any) -> Any:
+    """A field with what must be known of it. `metavar`: what the help calls its value."""
+    return Field(default, json_schema_extra={"about": About(section, **about), "metavar": metavar})  # type: ignore[dict-item]
+
+
+TEMPERATURE = 2.0  # of every distillation, as in PyCIL
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0)]
+Above0 = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+Within01 = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 def _place(given: Any) -> Any:
-    """A path as a word; ./digits is a folder and digits a data set."""
+    """Turn a path into a word; ./digits is a folder and digits a data set."""
     if not isinstance(given, Path):
         return given
     return str(given) if os.sep in str(given) else os.path.join(os.curdir, given)
@@ -46,290 +80,203 @@ class Options(BaseModel):
 class Schedule(Options):
     """How long and how fast a stage trains. What is not given comes from the method (PyCIL's schedules)."""
 
-    epochs: Positive | None = None
-    """Epochs; a task's milestones, first epochs and second stage scale with them."""
-    lr: Annotated[float, Field(gt=0)] | None = None
-    """Learning rate per batch of the given size; the other stages' scale with it."""
-    decay: Literal["steps", "cosine"] | None = None
+    epochs: Positive | None = setting(None, follows=("method", "later.epochs"))
+    """Epochs. Milestones, the first task and a second stage scale with those of the later tasks."""
+    lr: Above0 | None = setting(None, follows=("method", "later.lr"))
+    """Learning rate for a batch of the given size. The other stages scale with that of the later tasks."""
+    decay: Literal["steps", "cosine"] | None = setting(None, follows=("method",))
     """How the rate falls: by ten at each milestone, or along a cosine to zero."""
-    milestones: tuple[Positive, ...] | None = None
+    milestones: tuple[Positive, ...] | None = setting(None, follows=("method", ".epochs", ".decay"))
     """Epochs at which the rate falls by ten, such as 80,120."""
-    weight_decay: Amount | None = None
+    weight_decay: Amount | None = setting(None, follows=("method",))
     """Weight decay of SGD."""
 
 
 class Coordination(Options):
     """JIOC and the readings that its paper leaves open. `coordination.JIOC` is these options with the formula."""
 
-    coordinate: Coordinate = "none"
-    """Coordination of inputs (ic), of outputs (oc) or both (jioc)."""
-    gamma1: Amount = 1.0
+    coordinate: Coordinate = setting("none", label="title")
+    """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
+    gamma1: Amount = setting(1.0, part="outputs")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
-    gamma2: Amount = 1.0
+    gamma2: Amount = setting(1.0, part="outputs")
     """Strength of the suppression of old images on new heads."""
-    temperature: Annotated[float, Field(gt=0)] = 2.0
+    temperature: Above0 = setting(TEMPERATURE, part="distillation")
     """Temperature of the coordinated distillation."""
-    kd_t2: bool = False
+    kd_t2: bool = setting(False, part="distillation")
     """Multiply the coordinated distillation by the temperature squared."""
-    delta: Literal["detached", "differentiated"] = "detached"
-    """Whether the input weight 1 - p_y is a constant; differentiated, it is the focal loss."""
-    delta_scale: Literal["plain", "mean1", "per-class"] = "plain"
-    """The input weight as it is, divided by its batch mean, or averaged over the batch's images of the class."""
-    oc_data: Literal["all", "new", "old"] = "all"
+    delta: Literal["detached", "differentiated"] = setting("detached", part="inputs")
+    """Hold the input weight 1 - p_y constant, or differentiate through it (the focal loss)."""
+    delta_scale: Literal["plain", "mean1", "per-class"] = setting("plain", part="inputs")
+    """Take the input weight as it is, divide it by its batch mean, or average it over the batch's images of a class."""
+    oc_data: Literal["all", "new", "old"] = setting("all", part="distillation")
     """Which images the coordinated distillation sees."""
-    oc_heads: Literal["task", "joint"] = "task"
-    """A softmax for each past task, or one over all old classes."""
-    host_kd: HostKD | None = None
-    """The method's own distillation is replaced by the coordinated one, kept instead of it, kept beside it, or dropped
-    with it; by default replaced, and kept where it is the same already (SS-IL)."""
-    quiet_scale: Literal["task", "batch", "old-mean"] = "task"
-    """Suppression per new image of the task, per new image of the batch, or as a mean over the batch's old images."""
+    oc_heads: Literal["task", "joint"] = setting("task", part="distillation")
+    """Take a softmax for each past task, or one over all old classes."""
+    host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
+    """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it, kept beside
+    it (add), or dropped with it; by default replaced, and kept where it is the same already (SS-IL)."""
+    suppress_scale: Literal["task", "batch", "old-mean"] = setting("task", part="outputs")
+    """Divide the suppression by the new images of the task, by those of the batch, or by the batch's old images."""
 
 
-OF_INPUTS = ("delta", "delta_scale")
-OF_DISTILLATION = ("temperature", "kd_t2", "oc_data", "oc_heads")
-OF_OUTPUTS = ("gamma1", *OF_DISTILLATION, "host_kd", "gamma2", "quiet_scale")
-
-
-def without_effect(coordinate: str, host_kd: str | None) -> tuple[str, ...]:
-    """Options of JIOC that have no part in the loss."""
-    if coordinate in ("none", "ic"):
-        return OF_OUTPUTS + OF_INPUTS * (coordinate == "none")
-    kept = {"keep": ("gamma1", *OF_DISTILLATION), "drop": OF_DISTILLATION}.get(host_kd or "", ())
-    return kept + OF_INPUTS * (coordinate == "oc")
+SETTLED = ("estimator",)  # takes what a saved model has settled for its next classes
+FILES = ("data", "learn")  # commands that read image files
+CHECKED = ("data",)  # `jioc data check`, which takes what decides the tasks
 
 
 class Config(Options):
-    method: Word
+    """What a run is: `method` and everything else that can be chosen."""
+
+    method: Word = setting(..., label="title", commands=())
     """The method: a registered name, or a Python file that registers one."""
 
     # --- what is learnt ---
-    data: Word = "digits"
+    data: Word = setting("digits", "data", group="images", label="place", commands=())
     """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of path, label
     and perhaps split; or a Python file whose load() returns arrays."""
-    data_dir: Path | None = None
+    data_dir: Path | None = setting(None, "data", group="reading", machine=True, commands=CHECKED)
     """Where the official files lie (also JIOC_DATA)."""
-    image_size: Annotated[int, Field(ge=4, le=1024)] | None = None
+    image_size: Annotated[int, Field(ge=4, le=1024)] | None = setting(
+        None, "data", group="images", follows=("data",), commands=CHECKED
+    )
     """Side of the square that the network sees; by default the data set's, for a folder that of its images."""
-    canvas: Annotated[int, Field(ge=4, le=2048)] | None = None
+    canvas: Annotated[int, Field(ge=4, le=2048)] | None = setting(
+        None, "data", group="images", follows=("image_size",), commands=CHECKED
+    )
     """Side at which images are kept, from which crops are taken; 8/7 of a size above 64, else the size."""
-    colour: Literal["auto", "rgb", "grey"] = "auto"
+    colour: Literal["auto", "rgb", "grey"] = setting("auto", "data", group="images", commands=CHECKED)
     """Channels of a folder's images: grey where all are, three as soon as one has colour."""
-    mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = None
+    mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = setting(
+        None, "data", group="reading", commands=SETTLED
+    )
     """Mean of each channel, of levels in [0, 1]; by default the data set's, for a folder measured."""
-    std: tuple[Annotated[float, Field(gt=0)], ...] | None = None
-    """Deviation of each channel, likewise."""
-    flip: bool | None = None
+    std: tuple[Above0, ...] | None = setting(None, "data", group="reading", commands=SETTLED)
+    """Standard deviation of each channel, likewise."""
+    flip: bool | None = setting(None, "data", group="reading", commands=SETTLED)
     """Mirror training images at random; by default everything but digits."""
-    on_bad: Literal["skip", "fail"] = "skip"
-    """A file that is no usable image is named and left out, or ends the run."""
-    test_share: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    on_bad: Literal["skip", "fail"] = setting("skip", "data", group="reading", commands=FILES)
+    """Leave out a file that is no usable image, and name it; or end the run."""
+    test_share: Within01 = setting(0.2, "data", group="images", commands=FILES)
     """Share of each class that becomes the test set, where none is given."""
-    split_seed: Seed = 1993
+    split_seed: Seed = setting(1993, "data", group="images", commands=FILES)
     """Seed of that split."""
-    long_tail: LongTail | None = None
+    long_tail: LongTail | None = setting(None, "data", label="place", commands=CHECKED)
     """Exponential counts, most / fewest = this factor; `paper` gives the paper's exact counts on CIFAR."""
-    long_tail_order: Literal["original", "learnt", "shuffled"] = "original"
-    """Which class is how rare: by original label, by the order of learning, or shuffled by the order seed."""
-    holdout: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    """Share of the training images of each class to judge by; the test set is then not used."""
-    tasks: Positive | None = None
+    long_tail_order: Literal["original", "learnt", "shuffled"] = setting("original", "data", commands=CHECKED)
+    """How counts are assigned to classes: by original label, by the order of learning, or shuffled."""
+    holdout: Share = setting(0.0, "data", label="place", commands=())
+    """Share of the training images of each class to measure accuracy on; the test set is then not used."""
+    tasks: Positive | None = setting(
+        None, "data", group="tasks", label="place", commands=("data", "estimator"),
+        excludes=("base", "increment", "task_sizes"),
+    )  # fmt: skip
     """Number of tasks of equal size (the first ones are larger where it does not divide)."""
-    base: Positive | None = None
+    base: Positive | None = setting(
+        None, "data", group="tasks", label="place", commands=("data", "estimator"), excludes=("tasks", "task_sizes")
+    )
     """Classes of the first task."""
-    increment: Positive | None = None
+    increment: Positive | None = setting(
+        None, "data", group="tasks", label="place", commands=("data", "estimator"), excludes=("tasks", "task_sizes")
+    )
     """Classes of each later task; the last may be smaller."""
-    task_sizes: tuple[Positive, ...] | None = None
+    task_sizes: tuple[Positive, ...] | None = setting(
+        None, "data", group="tasks", label="place", commands=("data", "estimator"),
+        excludes=("tasks", "base", "increment"),
+    )  # fmt: skip
     """Classes of every task, such as 4,3,3."""
-    order: tuple[int | str, ...] | None = None
+    order: tuple[int | str, ...] | None = setting(None, "data", group="order", metavar="FILE", commands=CHECKED)
     """File with the class order: names or original labels, separated by white space or one a line."""
-    order_seed: Seed = 1993
+    order_seed: Seed = setting(1993, "data", group="order", excludes=("order",), commands=CHECKED)
     """Seed of the class order."""
 
     # --- what is remembered ---
-    memory: Count = 2000
+    memory: Count = setting(2000, "memory", label="place", excludes=("memory_per_class",))
     """Exemplars in all, shared equally by the classes seen."""
-    memory_per_class: Positive | None = None
+    memory_per_class: Positive | None = setting(None, "memory", label="place", excludes=("memory",), metavar="M")
     """Exemplars of each class instead of a total."""
-    select: Literal["herding", "random", "first"] = "herding"
+    select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
-
-    keep_exemplars: bool = True
+    keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))
     """Save the exemplars beside the model; without them it cannot learn on."""
 
     # --- the network ---
-    backbone: str | None = None
+    backbone: str | None = setting(None, "network", label="place", follows=("data", "image_size"), commands=SETTLED)
     """Backbone; by default the data set's."""
-    stem: Literal["cifar", "cifar-pool", "imagenet"] | None = None
+    stem: Literal["cifar", "cifar-pool", "imagenet"] | None = setting(
+        None, "network", follows=("data", "image_size"), commands=SETTLED
+    )
     """First layers: 3x3 convolution, the same with max-pooling, or 7x7 with stride 2 and max-pooling."""
 
     # --- training ---
-    later: Schedule = Schedule()
-    first: Schedule = Schedule()
-    second: Schedule = Schedule()
-    batch_size: Positive = 128
+    later: Schedule = setting(Schedule(), "training")
+    first: Schedule = setting(Schedule(), "training", commands=SETTLED)
+    second: Schedule = setting(Schedule(), "training")
+    batch_size: Positive = setting(128, "training")
     """Images a step; the last, smaller batch is trained on too."""
-    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    momentum: Share = setting(0.9, "training")
     """Momentum of SGD."""
-    augment: Literal["standard", "autoaugment", "none"] = "standard"
+    augment: Literal["standard", "autoaugment", "none"] = setting("standard", "training")
     """Augment training images as is usual for the data set, also with AutoAugment and Cutout, or not at all."""
 
-    coordination: Coordination = Coordination()
-    options: dict[str, Any] = {}
+    coordination: Coordination = setting(Coordination(), "coordination")
+    options: dict[str, Any] = setting({}, "options", follows=("method",))
     """The method's own options."""
 
     # --- seeds ---
-    seed: Seed = 1
+    seed: Seed = setting(1, "seeds", group="seeds", resets=("init_seed", "data_seed"), commands=("learn",))
     """Sets the two seeds below."""
-    init_seed: Seed | None = None
+    init_seed: Seed | None = setting(None, "seeds", group="seeds", follows=("seed",))
     """Seed of the weights."""
-    data_seed: Seed | None = None
+    data_seed: Seed | None = setting(None, "seeds", group="seeds", follows=("seed",))
     """Seed of the data order and the augmentation."""
 
     # --- the machine ---
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = setting("auto", "machine", machine=True)
     """auto, cpu, cuda or cuda:N."""
-    precision: Literal["auto", "fp32", "tf32", "bf16"] = "auto"
+    precision: Literal["auto", "fp32", "tf32", "bf16"] = setting("auto", "machine", group="step")
     """Arithmetic of the network; auto is bf16 on CUDA and fp32 on the CPU."""
-    engine: Literal["auto", "graph", "eager"] = "auto"
-    """On CUDA, a whole training step in one graph, or launched piece by piece."""
-    compile: bool | None = None
+    engine: Literal["auto", "graph", "eager"] = setting("auto", "machine", group="step")
+    """On CUDA, replay a whole training step from one graph, or launch it piece by piece."""
+    compile: bool | None = setting(None, "machine", group="step")
     """Compile backbones; by default with the graph engine only."""
-    accumulate: Positive = 1
+    accumulate: Positive = setting(1, "machine", metavar="PARTS")
     """Parts in which a batch is worked through to save memory; batch normalisation sees a part at a time."""
-    bn: Literal["per-process", "synchronised"] = "per-process"
-    """On several processes: each normalises its own share of a batch, or all of it together."""
-    deterministic: bool = False
-    """Only kernels that repeat bit for bit, on CUDA (the CPU always repeats, with as many threads)."""
-    data_cache: Path | None = None
+    bn: Literal["per-process", "synchronised"] = setting("per-process", "machine", group="step")
+    """On several processes: normalise each one's share of a batch by itself, or all of it together."""
+    deterministic: bool = setting(False, "machine", group="step")
+    """Use only kernels that repeat bit for bit on CUDA (the CPU always repeats, with as many threads)."""
+    data_cache: Path | None = setting(None, "machine", group="reading", machine=True, commands=FILES)
     """Where decoded images are kept (also JIOC_CACHE); by default the user's cache folder."""
-    stream: Literal["auto", "yes", "no"] = "auto"
+    stream: Literal["auto", "yes", "no"] = setting("auto", "machine", machine=True)
     """Send batches from the disk as they are needed; auto: where the images take most of a CUDA device's memory."""
-    checkpoint_every: Amount = 30.0
-    """Least seconds between two checkpoints within a stage."""
+    checkpoint_every: Amount = setting(30.0, "machine", machine=True, metavar="SECONDS", commands=())
+    """Minimum seconds between checkpoints within a stage."""
 
+    _given: tuple[str, ...] | None = PrivateAttr(None)
 
-MACHINE = frozenset({"device", "data_dir", "data_cache", "stream", "checkpoint_every", "keep_exemplars"})
-"""Fields in which a resumed run may differ from the one it goes on from."""
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Dotted names of the settings that somebody gave; all others follow from them."""
+        if self._given is not None:
+            return self._given
+        names = []
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, Options):
+                names += [f"{name}.{key}" for key, part in value if key in value.model_fields_set and part is not None]
+            elif name == "options":
+                names += [f"options.{key}" for key in value]
+            elif name in self.model_fields_set and value is not None:
+                names.append(name)
+        return tuple(names)
 
-SEEDS = ("seed", "init_seed", "data_seed")
-"""Fields in which the runs of one setting differ."""
+    def filled(self, given: tuple[str, ...], **values: Any) -> "Config":
+        """This configuration with other values, of which the named ones were given."""
+        config = self.model_copy(update=values)
+        config._given = given
+        return config
 
-OF_DATA = frozenset({
-    "data", "data_dir", "data_cache", "image_size", "canvas", "colour", "mean", "std", "flip", "on_bad", "test_share",
-    "split_seed",
-})  # fmt: skip
-"""Fields that decide what is read from the disk; runs that agree in them share a data set."""
-
-
-def refusal(error: ValidationError, prefix: str = "--") -> Refused:
-    """Pydantic's first complaint as one sentence with the flag's name; without a prefix, with the setting's."""
-    first = error.errors()[0]
-    sections = {"later", "coordination", "options"}
-    words = [
-        w
-        for w in first["loc"]
-        if isinstance(w, str) and w not in sections and not w.startswith(("constrained", "literal", "function"))
-    ]
-    named = words or [str(w) for w in first["loc"]] or [error.title]
-    name = "-".join(named[:2] if named[0] in ("first", "second") else named[:1])
-    name = prefix + name.replace("_", "-") if prefix else name
-    told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
-    told = told.replace("input should be", "it should be")
-    if first["type"] == "string_pattern_mismatch":
-        told = "it should be auto, cpu, cuda or cuda:1"  # the only field with a pattern
-    if first["type"] == "extra_forbidden":
-        home = _home(str(first["loc"][0])) if error.title == "Config" and len(first["loc"]) == 1 else ""
-        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration{home}")
-    return Refused(f"{name}: {first['input']!r} is refused: {told}")
-
-
-def _home(name: str) -> str:
-    """Where a setting that is looked for in the wrong place is."""
-    parts: list[tuple[str, str, type[Options]]] = [
-        ("later", "", Schedule), ("first", "first_", Schedule), ("second", "second_", Schedule),
-        ("coordination", "", Coordination),
-    ]  # fmt: skip
-    for section, prefix, part in parts:
-        if name.startswith(prefix) and name.removeprefix(prefix) in part.model_fields:
-            return f"; {section!r} has {name.removeprefix(prefix)!r}"
-    near = get_close_matches(name, Config.model_fields, n=1)
-    return f"; did you mean {near[0]!r}?" if near else "; a method's own are in 'options'"
-
-
-def make(**values: Any) -> Config:
-    """A checked configuration; a wrong value is refused in a sentence."""
-    try:
-        return Config.model_validate(values)
-    except ValidationError as error:
-        raise refusal(error) from None
-
-
-class Once(yaml.SafeLoader):
-    """YAML in which a name stands once in its place; PyYAML by itself takes the last of several in silence."""
-
-    def compose_mapping_node(self, anchor: Any) -> Any:
-        node = super().compose_mapping_node(anchor)
-        seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
-                continue
-            if (key.tag, key.value) in seen:
-                raise yaml.MarkedYAMLError(problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark)
-            seen.add((key.tag, key.value))
-        return node
-
-
-def read(path: Path) -> dict[str, Any]:
-    """The values of a config.yaml, not yet checked."""
-    try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Once)
-    except FileNotFoundError:
-        raise Refused(f"there is no configuration {str(path)!r}") from None
-    except yaml.MarkedYAMLError as error:
-        line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise Refused(f"{str(path)!r}{line}: cannot be read as YAML: {error.problem or error.context}") from None
-    except (OSError, ValueError, yaml.YAMLError) as error:  # a date that is none is a ValueError
-        raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
-    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
-    return values
-
-
-def plain(config: Options) -> dict[str, Any]:
-    """As JSON and YAML hold it."""
-    return json.loads(config.model_dump_json())
-
-
-def digest(config: Config) -> str:
-    """Eight letters that tell two settings apart, wherever they run."""
-    values = {k: v for k, v in plain(config).items() if k not in MACHINE}
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def flat(values: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """Settings by their dotted names."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
-    return found
-
-
-def at(values: dict[str, Any], path: str) -> Any:
-    """The setting of a dotted name; None where there is none."""
-    value: Any = values
-    for word in path.split("."):
-        value = value.get(word) if isinstance(value, dict) else None
-    return value
-
-
-def differences(a: dict[str, Any], b: dict[str, Any], path: str = "") -> list[str]:
-    """Dotted names of the settings in which two configurations differ."""
-    names = []
-    for key in sorted(a.keys() | b.keys()):
-        x, y = a.get(key), b.get(key)
-        if isinstance(x, dict) and isinstance(y, dict):
-            names += differences(x, y, f"{path}{key}.")
-        elif x != y:
-            names.append(path + key)
-    return names
+    def __eq__(self, other: object) -> bool:
+        """Two runs are the same where all their settings are, whoever chose them."""
+        return isinstance(other, Config) and self.__dict__ == other.__dict__

@@ -1,8 +1,7 @@
-"""The data sets by name, and anybody's folder: what the command line knows of each before its images are read."""
+"""The data sets by name: what is known of each before its images are read. `find.py` looks at somebody's own folder."""
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,17 +13,17 @@ Archive = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set's defaults. Module `pictures` reads image files; the others are arrays as they come."""
+    """A data set's defaults. `source`: the module of `data/sources` that reads it; vectors have none."""
 
     name: str
-    module: str
+    source: str
     classes: int
     tasks: int  # by default
-    backbone: str
+    backbone: str | None  # None: the one that suits the size of the images
     folder: str | None  # of the official files, below the data folder; None: nothing to fetch
     about: str
-    size: int  # pixels, of the square that the network sees
-    stem: str = "cifar"
+    size: int | None  # pixels, of the square that the network sees; None: that of the images in `place`
+    stem: str | None = "cifar"  # None: as of the backbone
     images: tuple[int, int] | None = None  # training and test images of the whole set
     archive: Archive | None = None
     by_hand: str = ""  # what to do where no official address exists
@@ -86,28 +85,6 @@ DATASETS = {
 }  # fmt: skip
 
 
-def find(name: str, image_size: int | None = None) -> Entry:
-    """The data set of that name, or the one that a folder, a csv or a Python file holds."""
-    if name in DATASETS:
-        return DATASETS[name]
-    place = Path(name).expanduser()
-    if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
-        return _own(place, image_size)
-    if place.is_file() and place.suffix == ".py":
-        from jioc.data.sources import python_file as own
-
-        return own.entry(place)
-    if place.is_file():
-        raise Refused(
-            f"--data {name!r} is a file; give a folder of class folders, a csv of path and label, or a Python file"
-        )
-    if place.suffix.lower() in (".csv", ".py"):
-        raise Refused(f"--data: there is no file {name!r}")
-    if os.sep in name or name.startswith("."):
-        raise Refused(f"--data: there is no folder {name!r}")
-    raise strange(name)
-
-
 def with_name(place: str) -> str:
     """The place, written so that it ends in the name that it goes by: `.` and `..` say none."""
     return place if Path(place).name not in ("", "..") else os.path.abspath(Path(place).expanduser())
@@ -120,24 +97,10 @@ def strange(name: str) -> Refused:
     return unknown("data set", name, DATASETS)
 
 
-def _own(place: Path, image_size: int | None) -> Entry:
-    from jioc.data.images.listing import class_names
-
-    classes = len(class_names(place))
-    if not classes:
-        raise Refused(f"{str(place)!r} holds no class folders; give a folder with a folder of images for each class")
-    size = image_size or _usual_size(place)
-    backbone, stem = network_for(size)
-    name = place.resolve().stem if place.is_file() else place.resolve().name
-    return Entry(name, "image_files", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
-
-
 def in_memory(name: str, classes: int, size: int) -> Entry:
     """Images that somebody brings along; those of a pixel are vectors."""
-    if size == 1:
-        return Entry(name, "vectors", classes, usual_tasks(classes), "mlp", None, "", size)
-    backbone, stem = network_for(size)
-    return Entry(name, "image_files", classes, usual_tasks(classes), backbone, None, "", size, stem)
+    source, backbone = ("vectors", "mlp") if size == 1 else ("image_files", None)
+    return Entry(name, source, classes, usual_tasks(classes), backbone, None, "", size, None)
 
 
 def usual_tasks(classes: int) -> int:
@@ -165,35 +128,6 @@ def network_for(size: int) -> tuple[str, str]:
     if size <= 40:
         return "resnet32", "cifar"
     return "resnet18", "cifar" if size < 128 else "imagenet"
-
-
-def size_in(name: str) -> int | None:
-    """The side at which the images of a folder or a csv are seen, unless somebody says another; None: it is gone."""
-    place = Path(name).expanduser()
-    if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
-        with suppress(Refused, OSError):
-            return _usual_size(place)
-    return None
-
-
-PEEKED = 25  # files
-
-
-def _usual_size(place: Path) -> int:
-    """The middle shorter side of a few images: itself up to 64, then 64, 84 or 224, whichever is the next below."""
-    from jioc.data.images import decode
-    from jioc.data.images.listing import sample
-
-    sides = []
-    for path in sample(place, PEEKED):
-        try:
-            sides.append(decode.shorter_side(path))
-        except decode.Unusable:
-            continue
-    if not sides:
-        return 64  # nothing can be read: the loader says so
-    middle = max(8, sorted(sides)[len(sides) // 2])
-    return middle if middle <= 64 else max(size for size in (64, 84, 224) if size <= middle)
 
 
 def usual_canvas(size: int) -> int:

@@ -1,4 +1,4 @@
-"""Images on the device, and the order in which training visits them."""
+"""Images on the device, and the samplers that say in which order training visits them."""
 
 import threading
 import weakref
@@ -114,7 +114,7 @@ def placed(pixels: np.ndarray, device: torch.device) -> Tensor:
         return there
 
 
-class Visits(Protocol):
+class Sampler(Protocol):
     """The images that a stage trains on."""
 
     images: int  # an epoch visits
@@ -124,7 +124,7 @@ class Visits(Protocol):
         """One epoch's batches of indices, in an order drawn from the generator."""
 
 
-class Mixed:
+class Shuffled:
     """Every image once an epoch, shuffled; the last batch may be smaller."""
 
     def __init__(self, index: Tensor, batch_size: int):
@@ -135,7 +135,7 @@ class Mixed:
         return list(order.split(self.batch_size))
 
 
-class Apart:
+class TwoStreams:
     """New images once an epoch, and beside each batch of them a fixed share of exemplars from shuffled passes."""
 
     def __init__(self, new: Tensor, exemplars: Tensor, new_batch: int, share: float):
@@ -167,25 +167,25 @@ class TaskData:
     def new(self) -> Tensor:
         return torch.cat(self.classes)
 
-    def alone(self) -> Visits:
+    def alone(self) -> Sampler:
         """The new images."""
         return self.of(self.new)
 
-    def with_memory(self, memory: Memory) -> Visits:
+    def with_memory(self, memory: Memory) -> Sampler:
         """The new images and the exemplars, shuffled together."""
         return self.of(torch.cat([self.new, memory.index]))
 
-    def beside_memory(self, memory: Memory, share: float) -> Visits:
+    def beside_memory(self, memory: Memory, share: float) -> Sampler:
         """Batches of new images, each with `share` times as many exemplars; the epoch is a pass over the new images."""
         if not len(memory):
             return self.alone()
-        return Apart(self.new, memory.index, self.batch_size, share)
+        return TwoStreams(self.new, memory.index, self.batch_size, share)
 
-    def of(self, index: Tensor) -> Visits:
+    def of(self, index: Tensor) -> Sampler:
         """Some images of the caller's choice."""
-        return Mixed(index, self.batch_size)
+        return Shuffled(index, self.batch_size)
 
-    def split(self, memory: Memory, v: int) -> tuple[Visits, Visits | None]:
+    def split(self, memory: Memory, v: int) -> tuple[Sampler, Sampler | None]:
         """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on.
 
         None, and every image in the first, where no class in memory has an image to spare.

@@ -1,4 +1,4 @@
-"""The processes of one run: who this one is, what it takes on, and how they agree.
+"""One run on several processes: what this one takes on, and how they agree.
 
 `torchrun --nproc-per-node 2 -m jioc run ...` starts the same command in each process. All of them hold the same state
 and draw the same numbers; each takes its share of the images of every step, of the classes whose exemplars are chosen
@@ -24,9 +24,8 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from jioc.errors import Elsewhere, Failed, Interrupted, OfAnother, Refused, first_line, processes, sentence
-from jioc.nets.batchnorm import synchronise
-from jioc.nets.incremental import Net
+from jioc.errors import Failed, Interrupted, RankError, Refused, ReportedElsewhere, first_line, sentence
+from jioc.torchrun import world_size
 
 PATIENCE = timedelta(hours=2)  # one process may be decoding a large folder for all
 _words = signature(DistributedDataParallel).parameters
@@ -41,7 +40,7 @@ class World:
     def __init__(self, rank: int = 0, size: int = 1, bn: str = "per-process"):
         self.rank, self.size, self.bn = rank, size, bn
         self._sharing = False  # whether what is being done was shared out
-        self._asked: tuple[Tensor, Any] | None = None
+        self._answer: tuple[Tensor, Any] | None = None
 
     @property
     def first(self) -> bool:
@@ -54,15 +53,13 @@ class World:
         """This process's images of any batch: each so-manyth, so that a fixed mixture stays one in every share."""
         return None if self.size == 1 else slice(self.rank, None, self.size)
 
-    def wrap(self, net: Net, trained: Sequence[nn.Parameter]) -> nn.Module:
+    def wrap(self, net: nn.Module, trained: Sequence[nn.Parameter]) -> nn.Module:
         """The network for a stage's forward passes: the backward ones average its gradients over the processes."""
         if self.size == 1:
             return net
         within = set(map(id, net.parameters()))
         if not all(id(p) in within for p in trained):
             raise Failed("on several processes a stage can only train parameters of its own network")
-        if self.bn == "synchronised":
-            synchronise(net)
         return DistributedDataParallel(net, gradient_as_bucket_view=True, **OWN_BUFFERS)
 
     def averaging(self, net: nn.Module, last: bool) -> Any:
@@ -77,7 +74,7 @@ class World:
         return term.mean() if self.size == 1 else term.sum() * (self.size / n)
 
     @torch.no_grad()
-    def mix_statistics(self, net: nn.Module, n: int) -> None:
+    def average_statistics(self, net: nn.Module, n: int) -> None:
         """After a step on n images: BN's running statistics become their mean over the processes, weighed by images.
 
         So all hold the same network after every step.
@@ -87,47 +84,47 @@ class World:
         kept = [b for m in net.modules() if m.training for b in m.buffers(recurse=False) if b.is_floating_point()]
         if kept:
             own = len(range(self.rank, n, self.size))
-            mixed = self.total(torch.cat([b.flatten() for b in kept]) * (own / n))
+            mixed = self.sum(torch.cat([b.flatten() for b in kept]) * (own / n))
             for b, value in zip(kept, mixed.split([b.numel() for b in kept]), strict=True):
                 b.copy_(value.view_as(b))
 
-    def total(self, values: Tensor) -> Tensor:
+    def sum(self, values: Tensor) -> Tensor:
         """The sum over the processes."""
         if self.size > 1:
             values = values.clone()
             dist.all_reduce(values)
         return values
 
-    def gathered(self, value: Tensor) -> Tensor:
+    def gather(self, value: Tensor) -> Tensor:
         """Every process's value: (processes, ...)."""
         every = value.new_zeros((self.size, *value.shape))
         every[self.rank] = value
-        return self.total(every)
+        return self.sum(every)
 
-    def own(self, every: Tensor) -> Tensor:
-        """This process's of what was gathered; where other processes did that, the first takes it all."""
+    def own_part(self, every: Tensor) -> Tensor:
+        """This process's part of what was gathered; where other processes did that, the first takes it all."""
         return every[self.rank] if len(every) == self.size else every.sum(0) * self.first
 
-    def any(self, told: bool) -> bool:
-        """Whether some process was told at the last call: this one's answer travels while the next step is taken."""
+    def any(self, asked: bool) -> bool:
+        """Whether some process was asked at the last call: this one's answer travels while the next step is taken."""
         if self.size == 1:
-            return told
-        if self._asked is not None:
-            flag, work = self._asked
+            return asked
+        if self._answer is not None:
+            flag, work = self._answer
             work.wait()
-            self._asked = None
+            self._answer = None
             if flag.item():
                 return True
-        flag = torch.tensor(int(told))
-        self._asked = flag, dist.all_reduce(flag, dist.ReduceOp.MAX, async_op=True)
+        flag = torch.tensor(int(asked))
+        self._answer = flag, dist.all_reduce(flag, dist.ReduceOp.MAX, async_op=True)
         return False
 
     # --- work that is shared out ---
 
-    def each(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-        """The function of every item, a tensor or some by name: worked out by one process, known to all.
+    def map_sharded(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """Apply a function to every item, each in one process, and give all results to all.
 
-        What the function itself would share out, it does alone.
+        A result is a tensor, or some by name. What the function itself would share out, it does alone.
         """
         if self.size == 1 or self._sharing:
             return [function(item) for item in items]
@@ -152,20 +149,20 @@ class World:
 
     # --- agreement ---
 
-    def told(self, value: Any) -> Any:
-        """What the first process says."""
+    def broadcast(self, value: Any) -> Any:
+        """The first process's value."""
         if self.size == 1:
             return value
-        said = [value]
-        dist.broadcast_object_list(said, 0)
-        return said[0]
+        values = [value]
+        dist.broadcast_object_list(values, 0)
+        return values[0]
 
-    def wait(self) -> None:
-        """Until all are here, and nothing is under way between them."""
-        if self._asked is not None:
-            self._asked[1].wait()
-            self._asked = None
-        self.total(torch.zeros(()))
+    def barrier(self) -> None:
+        """Wait until all are here, and nothing is under way between them."""
+        if self._answer is not None:
+            self._answer[1].wait()
+            self._answer = None
+        self.sum(torch.zeros(()))
 
     def must_agree(self, what: str, value: Any) -> None:
         """Processes on several machines may read different files or be started with different words."""
@@ -187,24 +184,19 @@ ALONE = World()
 _worlds = itertools.count()  # that this process has been in: the store still holds what an earlier one left there
 
 
-def local_rank() -> int:
-    """Which of this machine's processes this one is."""
-    return int(os.environ.get("LOCAL_RANK", "0")) if processes() > 1 else 0
-
-
 @cache
-def _met() -> tuple[dist.Store, int, int]:
+def _rendezvous() -> tuple[dist.Store, int, int]:
     """The store in which all processes find each other, this one's rank, their number; for as long as it lives."""
     return next(rendezvous("env://", timeout=PATIENCE))
 
 
 @contextmanager
-def together(bn: str) -> Iterator[World]:
+def process_group(bn: str) -> Iterator[World]:
     """The world that torchrun has started this process in.
 
     Where the run fails in one process, that process should end: the others then notice, and one of them says why.
     """
-    if processes() == 1:
+    if world_size() == 1:
         yield World(bn=bn)
         return
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
@@ -212,7 +204,7 @@ def together(bn: str) -> Iterator[World]:
             raise Refused(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all")
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here  # NCCL wants one for each process
-    store, rank, size = _met()
+    store, rank, size = _rendezvous()
     store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
     backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
@@ -221,15 +213,15 @@ def together(bn: str) -> Iterator[World]:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Grad strides do not match")  # of an axis of length one
             yield world
-            world.wait()
+            world.barrier()
     except Exception as error:
-        voice = _voice(error, rank, store)
+        own = _own_error(error, rank, store)
         if not own_gpus or isinstance(error, Interrupted):  # NCCL might wait for the others, and ends with the process
-            world._asked = None
+            world._answer = None
             _leave(error)
-        if voice is error:
+        if own is error:
             raise
-        raise voice from error
+        raise own from error
     _leave()
 
 
@@ -252,11 +244,11 @@ def _is_first(rank: int, store: dist.Store) -> bool:
         return True  # the process that kept the store is gone
 
 
-def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
+def _own_error(error: Exception, rank: int, store: dist.Store) -> Exception:
     """What this process ends with: its error where it is the first to fail, else nothing that is said."""
     status = error.status if isinstance(error, Refused) else Failed.status
     if isinstance(error, Interrupted):  # all at the same step
-        return error if rank == 0 else Elsewhere(status)
+        return error if rank == 0 else ReportedElsewhere(status)
     told = first_line(error)
     if "finished reduction" in told:
         error = Failed("on several processes every parameter that is trained must take part in every step's loss")
@@ -265,5 +257,5 @@ def _voice(error: Exception, rank: int, store: dist.Store) -> Exception:
     elif not isinstance(error, Refused) and rank:
         error = Failed(f"{sentence(error)}; --debug shows where")
     if not _is_first(rank, store):
-        return Elsewhere(status)
-    return OfAnother(f"process {rank}: {error}", status) if rank else error
+        return ReportedElsewhere(status)
+    return RankError(f"process {rank}: {error}", status) if rank else error

@@ -1,4 +1,4 @@
-"""Work beside work: branches of a step's graph, and runs that share a device without disturbing a capture."""
+"""Streams of a CUDA device: branches of a step's graph, and a lock for runs that share a device."""
 
 import threading
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ _one_at_a_time = threading.RLock()
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Captures, and whatever may wait for the whole device, which would break another run's capture: one at a time.
+def capture_lock() -> Iterator[None]:
+    """Let one at a time capture a graph, or do what may wait for the whole device and would break another's capture.
 
-    cuDNN does when it measures its algorithms, and so does whoever calls for it.
+    cuDNN waits for it when it measures its algorithms.
     """
     with _one_at_a_time:
         yield
@@ -24,8 +24,8 @@ def undisturbed() -> Iterator[None]:
 _branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
 
 
-class Beside:
-    """What is done within starts after all that was asked for before it, and beside what comes after it, up to `join`.
+class SideStream:
+    """Work within starts after all that was launched before it, and runs beside what comes after it, up to `join`.
 
     A step that is not being captured runs in order. What a branch makes must be kept until it has joined.
     """

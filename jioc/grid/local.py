@@ -2,17 +2,17 @@
 
 import os
 from collections.abc import Callable
-from typing import Any
 
 from jioc.errors import Interrupted, sentence
-from jioc.events import Callback
-from jioc.grid.options import Where
-from jioc.grid.plan import Job, note
-from jioc.grid.progress import Board
+from jioc.events import Callback, Event, Start
+from jioc.grid.options import LaunchOptions
+from jioc.grid.plan import Job, append_event
+from jioc.grid.progress import GridProgress
+from jioc.results import Result
 
 
-def launch(jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
-    run_here(jobs, where.pack, stop, board.watch, board.ended)
+def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
+    run_here(jobs, options.pack, stop, progress.watch, progress.ended)
 
 
 def run_here(
@@ -20,36 +20,36 @@ def run_here(
     at_once: int,
     stop: Callable[[], bool],
     watch: Callable[[Job], Callback] | None = None,
-    ended: Callable[[Job, dict[str, Any] | Exception], None] | None = None,
-) -> list[dict[str, Any] | Exception]:
-    """The results in order, or what stopped a run; each run's begin and end are noted in grid.jsonl."""
+    ended: Callable[[Job, Result | Exception], None] | None = None,
+) -> list[Result | Exception]:
+    """Run the jobs; give their results in order, or what stopped a run. Its begin and end go to grid.jsonl."""
     from jioc.grid.pack import pack
 
     begun: set[int] = set()
 
     def callback(i: int) -> Callback:
-        job, told = jobs[i], watch(jobs[i]) if watch else None
+        job, watcher = jobs[i], watch(jobs[i]) if watch else None
 
-        def tell(kind: str, what: dict[str, Any]) -> None:
-            if kind == "start":
+        def tell(event: Event) -> None:
+            if isinstance(event, Start):
                 begun.add(i)
-                note(job.folder.parent, job.name, "begins", learnt=what["done"], pid=os.getpid())
-            if told is not None:
-                told(kind, what)
+                append_event(job.folder.parent, job.name, "begins", learnt=event.done, pid=os.getpid())
+            if watcher is not None:
+                watcher(event)
 
         return tell
 
-    def end(i: int, outcome: dict[str, Any] | Exception) -> None:
-        if isinstance(outcome, Exception):
+    def end(i: int, outcome: Result | Exception) -> None:
+        out, name = jobs[i].folder.parent, jobs[i].name
+        if not isinstance(outcome, Exception):
+            append_event(out, name, "finished", pid=os.getpid())
+        else:
             event = "stopped" if isinstance(outcome, Interrupted) else "failed"
             if i in begun or event == "failed":
-                note(jobs[i].folder.parent, jobs[i].name, event, told=sentence(outcome))
-        else:
-            note(jobs[i].folder.parent, jobs[i].name, "finished", pid=os.getpid())
+                append_event(out, name, event, told=sentence(outcome))
         if ended is not None:
             ended(jobs[i], outcome)
 
     folders = [job.folder for job in jobs]
-    return pack(
-        [job.config for job in jobs], at_once, outs=folders, resume=True, callback=callback, ended=end, stop=stop
-    )
+    configs = [job.config for job in jobs]
+    return pack(configs, at_once, outs=folders, resume=True, callback=callback, ended=end, stop=stop)

@@ -1,8 +1,8 @@
 """Where the runs of a grid go: here, to a Ray cluster, to Slurm. No torch here, and neither Ray nor submitit.
 
-A launcher is a function `launch(jobs, where, board, stop)` that brings runs to their end and tells `board.ended` of
-each, once. The run is `jioc.run` everywhere, in a folder of its own, and goes on from its checkpoint: so whoever dies,
-worker or driver, what is lost is the time since the last checkpoint.
+A launcher is a function `launch(jobs, options, progress, stop)` that brings runs to their end and calls
+`progress.ended` for each, once. The run is `jioc.run` everywhere, in a folder of its own, and goes on from its
+checkpoint: whoever dies, worker or driver, what is lost is the time since the last checkpoint.
 """
 
 import importlib
@@ -11,60 +11,56 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from jioc.config.schema import Amount, Count, Options, Positive, refusal
+from jioc.config import index
+from jioc.config.schema import Amount, Count, Options, Positive, setting
+from jioc.config.values import refusal
 from jioc.errors import Refused
 from jioc.grid.plan import Job
-from jioc.grid.progress import Board
+from jioc.grid.progress import GridProgress
 
-Launcher = Callable[[list[Job], "Where", Board, Callable[[], bool]], None]
+Launcher = Callable[[list[Job], "LaunchOptions", GridProgress, Callable[[], bool]], None]
+CLUSTERS = ("ray", "slurm")
 
 
-class Where(Options):
+class LaunchOptions(Options):
     """Where the runs go, and with what. Its fields are flags of `jioc grid`."""
 
     on: Literal["local", "ray", "slurm"] = "local"
     """Where the runs go: this process, a Ray cluster, or Slurm."""
-    pack: Positive = 1
+    pack: Positive = setting(1, only=("local", "slurm"))
     """Runs at once on one device, in one process or Slurm job."""
-    cpus_per_run: Positive = 1
+    cpus_per_run: Positive = setting(1, only=CLUSTERS)
     """Ray, Slurm: cores of a run; of a job with --pack."""
-    gpus_per_run: Amount | None = None
+    gpus_per_run: Amount | None = setting(None, only=CLUSTERS)
     """Ray, Slurm: GPUs likewise, on Ray also a fraction; on Ray one where there are any and --device is not cpu."""
-    retries: Count = 3
+    retries: Count = setting(3, only=CLUSTERS)
     """Ray, Slurm: how often a run whose worker dies is tried again, from its checkpoint."""
-    address: str | None = None
+    address: str | None = setting(None, only=("ray",))
     """Ray: of a cluster that this machine is a node of, auto or HOST:PORT; without it one is started here."""
-    sync_every: Amount = 60.0
-    """Ray: least seconds between two copies of a run's checkpoint to the driver, beside that after each task."""
-    time_limit: str | None = None
+    sync_every: Amount = setting(60.0, only=("ray",), metavar="SECONDS")
+    """Ray: minimum seconds between copies of a run's checkpoint to the driver, beside that after each task."""
+    time_limit: str | None = setting(None, metavar="TIME")
     """Stop before it with checkpoints, status 75: 90m, 2h. Slurm: of each job, which saves and queues again (2h)."""
-    executor: Literal["slurm", "local"] = "slurm"
+    executor: Literal["slurm", "local"] = setting("slurm", only=("slurm",))
     """Slurm: submitit's executor; local needs no Slurm."""
-    at_once: Positive | None = None
+    at_once: Positive | None = setting(None, only=("slurm",), metavar="JOBS")
     """Slurm: jobs of the array that run at the same time, at most."""
-    sbatch: tuple[str, ...] = ()
+    sbatch: tuple[str, ...] = setting((), only=("slurm",))
     """Slurm: anything else, such as partition=gpu,account=lab,mem=32G."""
 
 
-FOR = {
-    "pack": ("local", "slurm"), "cpus_per_run": ("ray", "slurm"), "gpus_per_run": ("ray", "slurm"),
-    "retries": ("ray", "slurm"), "address": ("ray",), "sync_every": ("ray",), "executor": ("slurm",),
-    "at_once": ("slurm",), "sbatch": ("slurm",),
-}  # fmt: skip
-
-
-def make(**given: Any) -> Where:
-    """The checked options; one that means nothing where the runs go is refused."""
+def make(**given: Any) -> LaunchOptions:
+    """Check the options; one that means nothing where the runs go is refused."""
     try:
-        where = Where.model_validate(given)
+        options = LaunchOptions.model_validate(given)
     except ValidationError as error:
         raise refusal(error) from None
     for name in given:
-        if where.on not in FOR.get(name, (where.on,)):
-            raise Refused(f"--{name.replace('_', '-')} means nothing with --on {where.on}; it is for {FOR[name][0]}")
-    return where
+        only = index.about(LaunchOptions.model_fields[name]).only
+        if only and options.on not in only:
+            raise Refused(f"{index.flag(name)} means nothing with --on {options.on}; it is for {only[0]}")
+    return options
 
 
-def find(where: Where) -> Launcher:
-    module = where.on
-    return importlib.import_module(f"jioc.grid.{module}").launch
+def launcher(options: LaunchOptions) -> Launcher:
+    return importlib.import_module(f"jioc.grid.{options.on}").launch

@@ -14,13 +14,15 @@ from typing import Any
 
 import torch
 
-from jioc.config.schema import OF_DATA, Config
-from jioc.data.dataset import Dataset, load
-from jioc.device.streams import undisturbed
+from jioc.config import index
+from jioc.config.schema import Config
+from jioc.data.dataset import Dataset
+from jioc.data.load import load
+from jioc.device.streams import capture_lock
 from jioc.errors import Interrupted
 from jioc.events import Callback
-from jioc.resolve.derive import resolve
-from jioc.training.runner import Result, carry_out
+from jioc.results import Result
+from jioc.training.run import execute_on
 
 
 def pack(
@@ -35,7 +37,7 @@ def pack(
 ) -> list[Result | Exception]:
     """The results in the order of the configurations, or what stopped a run.
 
-    `callback(i)` is the i-th run's; `ended` is told of each run as it ends, in its thread.
+    The configurations are resolved. `callback(i)` is the i-th run's; `ended` is called as each ends, in its thread.
     """
     data = SharedData()
 
@@ -49,8 +51,8 @@ def pack(
         try:
             if stop is not None and stop():
                 raise Interrupted("stopped before it began")
-            return carry_out(
-                resolve(configs[i]),
+            return execute_on(
+                configs[i],
                 data,
                 out=None if outs is None else outs[i],
                 resume=resume,
@@ -76,7 +78,7 @@ def pack(
 def own_stream(device: torch.device) -> Any:
     if device.type != "cuda":
         return nullcontext()
-    with undisturbed():
+    with capture_lock():
         torch.cuda.synchronize(device)  # what is shared was written on another stream
     return torch.cuda.stream(torch.cuda.Stream(device))
 
@@ -89,7 +91,7 @@ class SharedData:
         self._loaded: dict[str, Dataset] = {}
 
     def __call__(self, config: Config, tell: Callback) -> Dataset:
-        key = config.model_dump_json(include=set(OF_DATA))
+        key = config.model_dump_json(include=set(index.grouped("images", "reading")))
         with self._lock:
             if key not in self._loaded:
                 self._loaded[key] = load(config, tell)

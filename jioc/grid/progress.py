@@ -1,22 +1,24 @@
-"""How the runs of a grid stand, for a person: bars on a terminal, a line for each event elsewhere. No torch here."""
+"""How far the runs of a grid are, for a person: bars on a terminal, a line for each event elsewhere. No torch here."""
 
 import threading
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console as Rich
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from jioc.cli.console import percent, task_line
-from jioc.errors import Interrupted, sentence
-from jioc.events import Callback
-from jioc.grid.plan import Job, read_json
-from jioc.methods.specs import find
-from jioc.resolve.derive import total_epochs
+from jioc import results
+from jioc.config.schedule import total_epochs
+from jioc.errors import Interrupted, Refused, sentence
+from jioc.events import Callback, Epoch, Event, Note, Start, TaskEnd
+from jioc.grid.plan import Job
+from jioc.report.lines import percent, task_line
+from jioc.results import Result, TaskRow
 from jioc.text import counted
 
 
-class Board:
+class GridProgress:
     """What launchers tell of their runs, from any thread.
 
     `watch` is the callback of a run in this process, `poll` looks into the folder of one that is elsewhere, `ended` is
@@ -57,30 +59,32 @@ class Board:
 
     def watch(self, job: Job) -> Callback:
         """The callback of that run."""
-        spec, sizes = find(job.config.method), [0]
+        tasks = 0
 
-        def tell(kind: str, what: dict[str, Any]) -> None:
+        def tell(event: Event) -> None:
+            nonlocal tasks
             with self._lock:
-                if kind == "start":
-                    sizes[:] = what["sizes"]
-                    at = f"goes on after task {what['done']} of {len(sizes)}" if what["done"] else "begins"
-                    self.say(job, f"{at} on {what['device']} ({what['precision']})")
-                    epochs = [total_epochs(job.config, spec, t) for t in range(len(sizes))]
-                    self._bar[job.name] = self._bars.add_task(
-                        job.name, total=sum(epochs), completed=sum(epochs[: what["done"]]), told=""
-                    )
-                elif kind == "epoch":
-                    told = f"task {what['task']}/{len(sizes)}  {what['images_per_second']:,.0f} images/s"
-                    self._bars.update(self._bar[job.name], advance=1, told=told)
-                elif kind == "task":
-                    self.say(job, task_line(what, len(sizes)))
-                elif kind == "note" and what["text"] not in self._noted:
-                    self._noted.add(what["text"])
-                    self.say(job, f"note: {what['text']}")
+                match event:
+                    case Start(sizes=sizes, done=done):
+                        tasks = len(sizes)
+                        at = f"goes on after task {done} of {tasks}" if done else "begins"
+                        self.say(job, f"{at} on {event.device} ({event.precision})")
+                        epochs = [total_epochs(job.config, t) for t in range(tasks)]
+                        self._bar[job.name] = self._bars.add_task(
+                            job.name, total=sum(epochs), completed=sum(epochs[:done]), told=""
+                        )
+                    case Epoch():
+                        told = f"task {event.task}/{tasks}  {event.images_per_second:,.0f} images/s"
+                        self._bars.update(self._bar[job.name], advance=1, told=told)
+                    case TaskEnd(row=row):
+                        self.say(job, task_line(row, tasks))
+                    case Note(text=text) if text not in self._noted:
+                        self._noted.add(text)
+                        self.say(job, f"note: {text}")
 
         return tell
 
-    def ended(self, job: Job, outcome: dict[str, Any] | Exception) -> None:
+    def ended(self, job: Job, outcome: Result | Exception) -> None:
         with self._lock:
             self._bars.update(self._all, advance=1)
             if job.name in self._bar:
@@ -91,8 +95,8 @@ class Board:
                 self.failures[job.name] = sentence(outcome)
                 self.say(job, f"failed: {sentence(outcome)}")
             else:
-                judged = outcome["headline"]
-                self.say(job, f"finished: {judged} average {percent(outcome['average'][judged]).strip()}")
+                name = outcome.headline
+                self.say(job, f"finished: {name} average {percent(outcome.average[name]).strip()}")
 
     def poll(self, job: Job) -> None:
         """Tell of the tasks that a run elsewhere has learnt since."""
@@ -101,9 +105,16 @@ class Board:
         if self._written.get(job.name) == written:
             return
         self._written[job.name] = written
-        result = read_json(path)
-        rows = result["tasks"] if isinstance(result, dict) and isinstance(result.get("tasks"), list) else []
+        rows = tasks_of(path)
         with self._lock:
             for row in rows[self._learnt.setdefault(job.name, len(rows)) :]:  # what was there before is no news
                 self.say(job, task_line(row, len(job.config.task_sizes or ()) or job.config.tasks or 0))
             self._learnt[job.name] = max(len(rows), self._learnt[job.name])
+
+
+def tasks_of(path: Path) -> list[TaskRow]:
+    """The tasks of a result that may not be there yet."""
+    try:
+        return results.read(path).tasks
+    except Refused:
+        return []

@@ -18,12 +18,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jioc import results
 from jioc.config.schema import Config
 from jioc.errors import Failed, Interrupted, Refused, first_line, sentence
 from jioc.files import flush_folder, write
-from jioc.grid.options import Where
-from jioc.grid.plan import FINISHED, Job, note, read_json, standing
-from jioc.grid.progress import Board
+from jioc.grid.options import LaunchOptions
+from jioc.grid.plan import FINISHED, Job, append_event, read_json, status
+from jioc.grid.progress import GridProgress
 
 Files = dict[str, bytes]
 """A run's folder: path and content."""
@@ -34,31 +35,33 @@ RESUMED = ("config.yaml", "log.jsonl")  # what a run needs beside a checkpoint t
 PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
 
 
-def launch(jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
+def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
     ray = _ray()
-    _connect(ray, where)
+    _connect(ray, options)
     try:
-        _launch(ray, jobs, where, board, stop)
+        _launch(ray, jobs, options, progress, stop)
     finally:
         ray.shutdown()
 
 
-def _launch(ray: Any, jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
+def _launch(
+    ray: Any, jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]
+) -> None:
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
     if told := ray.get(keeper.hold.remote()):
         raise Refused(told)
-    worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, where))
+    worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, options))
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
 
     def submit(job: Job) -> Any:
-        return worker.remote(job.name, job.config, keeper, where.sync_every, os.getcwd(), environment)
+        return worker.remote(job.name, job.config, keeper, options.sync_every, os.getcwd(), environment)
 
     tries = dict.fromkeys([job.name for job in jobs], 0)
     for job in jobs:
-        board.poll(job)
+        progress.poll(job)
     running = {submit(job): job for job in jobs}
     halted = False
     while running:
@@ -67,32 +70,32 @@ def _launch(ray: Any, jobs: list[Job], where: Where, board: Board, stop: Callabl
             ray.get(keeper.halt.remote())
         ready, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
         for job in running.values():
-            board.poll(job)
+            progress.poll(job)
         for reference in ready:
             job = running.pop(reference)
             try:
                 told = ray.get(reference)
             except ray.exceptions.RayError as error:
-                if halted or tries[job.name] >= where.retries:
+                if halted or tries[job.name] >= options.retries:
                     died = Failed(f"its worker died {tries[job.name] + 1} times: {type(error).__name__}")
-                    board.ended(job, Interrupted("stopped") if halted else died)
+                    progress.ended(job, Interrupted("stopped") if halted else died)
                     continue
                 tries[job.name] += 1
-                board.say(job, f"its worker died ({type(error).__name__}); goes on elsewhere")
+                progress.say(job, f"its worker died ({type(error).__name__}); goes on elsewhere")
                 running[submit(job)] = job
                 continue
-            board.poll(job)
-            if told is None and standing(job) == FINISHED:
-                board.ended(job, read_json(job.folder / "result.json"))
+            progress.poll(job)
+            if told is None and status(job) == FINISHED:
+                progress.ended(job, results.read(job.folder / "result.json"))
             else:
-                board.ended(job, Failed(told) if told else Interrupted("stopped"))
+                progress.ended(job, Failed(told) if told else Interrupted("stopped"))
 
 
-def _connect(ray: Any, where: Where) -> None:
-    if where.address and where.address.startswith("ray://"):
+def _connect(ray: Any, options: LaunchOptions) -> None:
+    if options.address and options.address.startswith("ray://"):
         raise Refused("--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    address = where.address or os.environ.get("RAY_ADDRESS")
+    address = options.address or os.environ.get("RAY_ADDRESS")
     ours: dict[str, Any] = {} if address else {"include_dashboard": False}  # of a cluster that is started here
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -103,21 +106,21 @@ def _connect(ray: Any, where: Where) -> None:
         raise Refused(f"{where_to}: {first_line(error)}") from None
 
 
-def _resources(ray: Any, jobs: list[Job], where: Where) -> dict[str, float]:
+def _resources(ray: Any, jobs: list[Job], options: LaunchOptions) -> dict[str, float]:
     there = ray.cluster_resources()
-    gpus = where.gpus_per_run
+    gpus = options.gpus_per_run
     if gpus is None:
         wanted = any(job.config.device != "cpu" for job in jobs)
         gpus = 1.0 if wanted and there.get("GPU") else 0.0
-    for name, flag, need in (("CPU", "--cpus-per-run", where.cpus_per_run), ("GPU", "--gpus-per-run", gpus)):
+    for name, flag, need in (("CPU", "--cpus-per-run", options.cpus_per_run), ("GPU", "--gpus-per-run", gpus)):
         if need > there.get(name, 0):
             raise Refused(f"{flag} {need:g}: the whole cluster has {there.get(name, 0):g}")
-    return {"num_cpus": where.cpus_per_run, "num_gpus": gpus}
+    return {"num_cpus": options.cpus_per_run, "num_gpus": gpus}
 
 
 def _commit() -> dict[str, str]:
     """The driver's commit: a node may have no git."""
-    from jioc.training.execution import commit
+    from jioc.training.provenance import commit
 
     return {"JIOC_COMMIT": name} if (name := commit()) else {}
 
@@ -162,10 +165,10 @@ class Keeper:
     def begin(self, name: str, node: str, pid: int) -> tuple[int, Files] | None:
         """The number of this try and the folder to begin from; None where there is nothing to do."""
         job = self.jobs[name]
-        if self.halted or standing(job) == FINISHED:
+        if self.halted or status(job) == FINISHED:
             return None
         self.tries[name] += 1
-        note(job.folder.parent, name, "begins", number=self.tries[name], node=node, pid=pid)
+        append_event(job.folder.parent, name, "begins", number=self.tries[name], node=node, pid=pid)
         return self.tries[name], packed(job.folder, whole=True)
 
     def go_on(self, name: str, number: int) -> bool:
@@ -175,7 +178,7 @@ class Keeper:
         """Why the folder was not taken: not from a try that another has overtaken, nor after the end, nor on a full
         disk."""
         job = self.jobs[name]
-        if number != self.tries[name] or standing(job) == FINISHED:
+        if number != self.tries[name] or status(job) == FINISHED:
             return "another try has overtaken this one"
         try:
             unpacked(files, job.folder)
@@ -183,7 +186,7 @@ class Keeper:
             told = f"the run cannot be kept in {str(job.folder)!r}: {error.strerror or error}"
             return f"{told}; with that mended, the same command goes on"
         if event is not None:
-            note(job.folder.parent, name, event, number=number)
+            append_event(job.folder.parent, name, event, number=number)
         return None
 
     def halt(self) -> None:
@@ -215,7 +218,7 @@ def _work_in(
 ) -> str | None:
     import ray
 
-    from jioc.training.runner import run
+    from jioc.training.run import run
 
     unpacked(files, folder)
     with Mirror(folder, keeper, name, number, every) as mirror:

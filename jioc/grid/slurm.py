@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from jioc import results
 from jioc.errors import Failed, Interrupted, Refused, first_line, sentence
 from jioc.files import write
 from jioc.grid.local import run_here
-from jioc.grid.options import Where
-from jioc.grid.plan import FINISHED, Job, read_json, standing
-from jioc.grid.progress import Board
+from jioc.grid.options import LaunchOptions
+from jioc.grid.plan import FINISHED, Job, read_json, status
+from jioc.grid.progress import GridProgress
 from jioc.stopping import RESUME, duration, signals
 
 GRACE = 20  # seconds between SIGTERM and the signal that says: preempted, not cancelled
@@ -42,7 +43,7 @@ class Work:
         with signals(None, preempted) as stop:
             for job in self.jobs:
                 wait_until_free(job.folder, stop)
-            left = [job for job in self.jobs if standing(job) != FINISHED]
+            left = [job for job in self.jobs if status(job) != FINISHED]
             outcomes = run_here(left, self.at_once, stop)
         if stop():
             self.leave(stop.signal == preempted, preempted)
@@ -109,64 +110,66 @@ def alive(pid: str) -> bool:
         return False
 
 
-def launch(jobs: list[Job], where: Where, board: Board, stop: Callable[[], bool]) -> None:
+def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
     out = jobs[0].folder.parent
-    queue = Queue(out, where)
+    queue = Queue(out, options)
     tries = dict.fromkeys([job.name for job in jobs], 0)
     on_their_way = queue.found_again(jobs)
     known = {job.name for sent in on_their_way for job in sent.runs}
     for job in jobs:
-        board.poll(job)
+        progress.poll(job)
         if job.name in known:
-            board.say(job, "was submitted before")
+            progress.say(job, "was submitted before")
     waiting = [job for job in jobs if job.name not in known]
     while on_their_way or waiting:
-        free = max(0, queue.most - len(on_their_way)) * where.pack
+        free = max(0, queue.most - len(on_their_way)) * options.pack
         on_their_way += queue.submit(waiting[:free])
         del waiting[:free]
         if stop():
-            board.say(jobs[0], "and the others are left to themselves; the same command finds them again")
-            board.interrupted = True
+            progress.say(jobs[0], "and the others are left to themselves; the same command finds them again")
+            progress.interrupted = True
             return
         for sent in [s for s in on_their_way if s.over()]:
             on_their_way.remove(sent)
             told = sent.told()
             for job in sent.runs:
-                board.poll(job)
-                if standing(job) == FINISHED:
-                    board.ended(job, read_json(job.folder / "result.json"))
+                progress.poll(job)
+                if status(job) == FINISHED:
+                    progress.ended(job, results.read(job.folder / "result.json"))
                 elif told is not None and job.name in told:
-                    board.ended(job, Failed(told[job.name]))
+                    progress.ended(job, Failed(told[job.name]))
                 elif sent.job.state.startswith("CANCELLED"):
-                    board.ended(job, Interrupted("its job was cancelled"))
-                elif tries[job.name] >= where.retries:
-                    board.ended(
+                    progress.ended(job, Interrupted("its job was cancelled"))
+                elif tries[job.name] >= options.retries:
+                    progress.ended(
                         job, Failed(f"its job died {tries[job.name] + 1} times; its logs are in {queue.folder}")
                     )
                 else:
                     tries[job.name] += 1
-                    board.say(job, f"its job {sent.job.job_id} died; submitted again")
+                    progress.say(job, f"its job {sent.job.job_id} died; submitted again")
                     waiting.append(job)
         for sent in on_their_way:
             for job in sent.runs:
-                board.poll(job)
-        time.sleep(POLLED[where.executor])
+                progress.poll(job)
+        time.sleep(POLLED[options.executor])
 
 
 class Queue:
     """Submits, and keeps in slurm.json which job has which run."""
 
-    def __init__(self, out: Path, where: Where):
+    def __init__(self, out: Path, options: LaunchOptions):
         self.submitit = _submitit()
-        self.folder, self.kept, self.pack = out / "submitit", out / "slurm.json", where.pack
+        self.folder, self.kept, self.pack = out / "submitit", out / "slurm.json", options.pack
         self.ids: dict[str, str] = read_json(self.kept) or {}
-        here = where.at_once or max(1, (os.cpu_count() or 1) // where.cpus_per_run)
-        self.most = here if where.executor == "local" else sys.maxsize  # of jobs on their way: Slurm has a queue itself
+        here = options.at_once or max(1, (os.cpu_count() or 1) // options.cpus_per_run)
+        self.most = (
+            here if options.executor == "local" else sys.maxsize
+        )  # of jobs on their way: Slurm has a queue itself
         try:
             self.executor = self.submitit.AutoExecutor(
-                self.folder, cluster=where.executor, slurm_max_num_timeout=1000, local_max_num_timeout=1000
+                self.folder, cluster=options.executor, slurm_max_num_timeout=1000, local_max_num_timeout=1000
             )
-            self.executor.update_parameters(**parameters(where))
+            self.executor.update_parameters(**parameters(options))
         except Exception as error:
             raise Refused(f"--on slurm: {first_line(error)}") from None
 
@@ -196,21 +199,21 @@ class Queue:
         return [sent for sent in found if not sent.forgotten() and not sent.over()]
 
 
-def parameters(where: Where) -> dict[str, Any]:
+def parameters(options: LaunchOptions) -> dict[str, Any]:
     """For submitit's executors; sbatch's own words are passed on."""
-    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(where.time_limit or "2h") / 60))}
-    if where.gpus_per_run:
-        if where.gpus_per_run != int(where.gpus_per_run):
+    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(options.time_limit or "2h") / 60))}
+    if options.gpus_per_run:
+        if options.gpus_per_run != int(options.gpus_per_run):
             raise Refused("--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")
-        found["gpus_per_node"] = int(where.gpus_per_run)
-    if where.executor == "local":
+        found["gpus_per_node"] = int(options.gpus_per_run)
+    if options.executor == "local":
         return found
-    found |= {"cpus_per_task": where.cpus_per_run, "slurm_signal_delay_s": SAVING}
-    if where.at_once:
-        found["slurm_array_parallelism"] = where.at_once
-    more = dict(word.partition("=")[::2] for word in where.sbatch)
+    found |= {"cpus_per_task": options.cpus_per_run, "slurm_signal_delay_s": SAVING}
+    if options.at_once:
+        found["slurm_array_parallelism"] = options.at_once
+    more = dict(word.partition("=")[::2] for word in options.sbatch)
     if not all(more.values()):
-        raise Refused(f"--sbatch: {','.join(where.sbatch)!r} is refused: give name=value, such as partition=gpu")
+        raise Refused(f"--sbatch: {','.join(options.sbatch)!r} is refused: give name=value, such as partition=gpu")
     return found | ({"slurm_additional_parameters": more} if more else {})
 
 

@@ -23,7 +23,7 @@ try:
     from avalanche.training.plugins import SupervisedPlugin
 except ModuleNotFoundError as error:
     raise ImportError(
-        f"jioc.avalanche_plugin needs Avalanche (no {error.name!r}): pip install 'jioc[avalanche]'"
+        f"jioc.integrations.avalanche needs Avalanche (no {error.name!r}): pip install 'jioc[avalanche]'"
     ) from None
 
 
@@ -44,7 +44,7 @@ class JIOCPlugin(SupervisedPlugin):
         self.task: Task | None = None
         self.teacher: nn.Module | None = None
         self.x: Tensor | None = None  # of the training step at hand; None in evaluation
-        self.taught: Tensor | None = None  # the teacher's outputs on it
+        self.teacher_out: Tensor | None = None  # the teacher's outputs on it
 
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
         if strategy._criterion is not self:
@@ -59,7 +59,7 @@ class JIOCPlugin(SupervisedPlugin):
         if again:
             raise Refused(f"class {min(again)} comes again; JIOCPlugin needs each class in one experience alone")
         held = exemplars(strategy)
-        if self.learnt and not held and (self.jioc.keeps or self.jioc.quiets):
+        if self.learnt and not held and (self.jioc.distils or self.jioc.suppresses):
             raise Refused("the strategy holds no exemplars, so outputs cannot be coordinated; coordinate='ic' can")
         self.task = Task(len(self.sizes), (*self.sizes, len(self.new)), len(data), held)
 
@@ -67,15 +67,15 @@ class JIOCPlugin(SupervisedPlugin):
         self.x = strategy.mb_x
         if self.teacher is not None:
             with torch.no_grad():
-                self.taught = self.teacher(self.x)
+                self.teacher_out = self.teacher(self.x)
 
     def before_eval_forward(self, strategy: Any, **kwargs: Any) -> None:
-        self.x = self.taught = None
+        self.x = self.teacher_out = None
 
     def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
         assert self.task is not None
         self.learnt, self.sizes = [*self.learnt, *self.new], self.task.sizes
-        self.x = self.taught = None
+        self.x = self.teacher_out = None
         if self.jioc.needs_teacher:
             self.teacher = copy.deepcopy(strategy.model).eval().requires_grad_(False)
 
@@ -88,7 +88,7 @@ class JIOCPlugin(SupervisedPlugin):
             place = units.argsort()[y]
             ordered = outputs[:, units]
             batch = Batch(self.x, place, place < self.task.n_old)
-            old = None if self.taught is None else Output(self.taught[:, self.learnt])
+            old = None if self.teacher_out is None else Output(self.teacher_out[:, self.learnt])
             terms = self.jioc(terms, batch, Output(ordered[:, : len(seen)]), old, self.task, cls_logits=ordered)
         return torch.stack([term.mean() for term in terms.values()]).sum()
 

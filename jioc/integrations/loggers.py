@@ -16,10 +16,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from jioc.config.schema import Config, flat, plain
+from jioc import results
+from jioc.config.schema import Config
+from jioc.config.values import flat, plain
 from jioc.errors import Refused, unknown
+from jioc.events import Epoch, Event, Start, TaskEnd
 from jioc.files import write
-from jioc.training.store import readouts
+from jioc.results import TaskRow
 
 SINKS = ("tensorboard", "wandb", "mlflow")
 FOLDER = "live"  # in the run's folder
@@ -66,18 +69,19 @@ class Live:
     def memo(self) -> Path:
         return self.folder / FOLDER / "told.json"
 
-    def __call__(self, kind: str, what: dict[str, Any]) -> None:
-        if not self.wanted:
-            return
-        if kind == "start":
-            self._open()
-        elif kind == "epoch":
-            self._catch_up()
-            numbers = {f"train/{name}": value for name, value in what["terms"].items()}
-            numbers |= {"train/lr": what["lr"], "train/images_per_second": what["images_per_second"]}
-            self._tell(numbers, "epoch", self._step(what))
-        elif kind == "task":
-            self._tell(dict(figures(what)), "task", self._end(what["task"]))
+    def __call__(self, event: Event) -> None:
+        match event:
+            case _ if not self.wanted:
+                return
+            case Start():
+                self._open()
+            case Epoch():
+                self._catch_up()
+                numbers = {f"train/{name}": value for name, value in event.terms.items()}
+                numbers |= {"train/lr": event.lr, "train/images_per_second": event.images_per_second}
+                self._tell(numbers, "epoch", self._step(event))
+            case TaskEnd(row=row):
+                self._tell(dict(figures(row)), "task", self._end(row.task))
 
     def _open(self) -> None:
         """Once the run's folder is there."""
@@ -90,10 +94,10 @@ class Live:
             self.sinks[name] = MAKERS[name](place, self.config, self.folder.name, told)
         self._remember()
 
-    def _step(self, line: dict[str, Any]) -> int:
+    def _step(self, event: Epoch) -> int:
         before = sum(epochs for _, epochs in self.stages.values())
-        start, _ = self.stages.setdefault(f"{line['task']}/{line['stage']}", [before, line["epochs"]])
-        return start + line["epoch"]
+        start, _ = self.stages.setdefault(f"{event.task}/{event.stage}", [before, event.epochs])
+        return start + event.epoch
 
     def _end(self, task: int) -> int:
         """The last step of a task."""
@@ -105,8 +109,8 @@ class Live:
     def _catch_up(self) -> None:
         """A run killed between a task's checkpoint and its row is not told that row again: the result has it."""
         kept = self.folder / "result.json"
-        for row in json.loads(kept.read_bytes())["tasks"] if kept.exists() else []:
-            self._tell(dict(figures(row)), "task", self._end(row["task"]))
+        for row in results.read(kept).tasks if kept.exists() else []:
+            self._tell(dict(figures(row)), "task", self._end(row.task))
 
     def _tell(self, numbers: dict[str, float], kind: str, step: int) -> None:
         late = [name for name in self.sinks if step > self.told[name][kind]]
@@ -128,13 +132,13 @@ class Live:
         self.sinks = {}
 
 
-def figures(row: dict[str, Any]) -> Iterator[tuple[str, float]]:
+def figures(row: TaskRow) -> Iterator[tuple[str, float]]:
     """The numbers of a task's row, by name."""
-    for readout, of in readouts(row).items():
+    for readout, of in row.by_readout.items():
         for kind in ("all", "old", "new"):
             if of[kind] is not None:
                 yield f"{readout}/{kind}", of[kind]
-    for name, value in row.get("diagnostics", {}).items():
+    for name, value in dict(row.diagnostics or {}).items():
         if isinstance(value, (int, float)):
             yield f"diagnostics/{name}", value
 

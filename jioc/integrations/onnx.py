@@ -35,7 +35,9 @@ class Answering(nn.Module):
     def __init__(self, learner: Learner, readout: str):
         super().__init__()
         self.method, self.readout = learner.method, readout
-        self.images = learner.look.seen(np.zeros((1, *learner.look.shape), np.uint8), learner.device)
+        self.images = learner.preprocessing.images(
+            np.zeros((1, *learner.preprocessing.shape), np.uint8), learner.device
+        )
         parts = [getattr(learner.method, name) for name in learner.method.persistent]
         self.nets = nn.ModuleList([part for part in parts if isinstance(part, nn.Module)]).eval()
 
@@ -45,7 +47,7 @@ class Answering(nn.Module):
 
 def to_onnx(learner: Learner, readout: str | None = None) -> tuple[bytes, str]:
     """The file's content, and how it was checked."""
-    c, h, w = learner.look.shape
+    c, h, w = learner.preprocessing.shape
     name = readout or learner.method.spec.headline
     known = learner.readouts(np.zeros((1, c, h, w), np.uint8))
     if name not in known:

@@ -5,7 +5,7 @@ classifier.partial_fit(images, labels)            the first task
 classifier.partial_fit(more, other_labels)        the next one
 classifier.predict(images)
 
-A front door: learning and answering is `learner.Learner`'s, settings are `config.Config`'s.
+Learning and answering is `training.learner.Learner`'s, settings are `config.schema.Config`'s.
 """
 
 import re
@@ -20,26 +20,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from jioc.cli.flags import names, nested
-from jioc.config import schema as configuration
+from jioc.config import index
 from jioc.config.schema import Config
+from jioc.config.values import by_keys, make
 from jioc.data.catalogue import in_memory
 from jioc.data.dataset import with_statistics
 from jioc.data.scenario import task_sizes
 from jioc.data.sources.arrays import Form
 from jioc.errors import Failed, Refused, unknown
-from jioc.methods import specs
-from jioc.resolve.derive import refuse_idle_schedules, resolve
-from jioc.training.learner import AT_ONCE, Learner
+from jioc.methods.registry import find
+from jioc.resolve.derive import resolve
+from jioc.resolve.validate import unused
+from jioc.training.evaluate import AT_ONCE
+from jioc.training.learner import Learner
 
 USUAL = Config(method="icarl")
-ELSEWHERE = frozenset(Config.model_fields) & {
-    "method", "data", "data_dir", "image_size", "canvas", "colour", "on_bad", "test_share", "split_seed",
-    "long_tail", "long_tail_order", "holdout", "order", "order_seed", "data_cache", "checkpoint_every", "seed",
-    "keep_exemplars",
-}  # fmt: skip
-"""Settings of a run that an array answers, or a parameter of another name."""
-
 KEPT: dict[str, Any] = {"dtype": [np.float32, np.uint8], "allow_nd": True}  # X as float32, or uint8 where it is
 
 
@@ -91,7 +86,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         The labels that each task brought, in the order of learning.
     n_features_in_ : int
         Length of X's second axis.
-    learner_ : jioc.learner.Learner
+    learner_ : jioc.training.learner.Learner
         What was learnt: network, exemplars, generators.
     """
 
@@ -176,7 +171,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def _config(self, learnt: "Learnt") -> Config:
         if not isinstance(self.method, str):
             raise Refused(f"method is a name or a Python file's, not {self.method!r}")
-        spec = specs.find(self.method)
+        spec = find(self.method)
         own = self.get_params(deep=False)
         for name in ("method", "readout", "flip", "random_state", "settings"):
             del own[name]
@@ -187,11 +182,13 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         others = self.settings or {}
         if not isinstance(others, dict):
             raise Refused(f"settings is a dictionary, not {others!r}")
+        every = {one.key: one for one in index.every(spec.options).values()}
+        taken = {key for key, one in every.items() if "estimator" in one.commands} - own.keys()
         for name in others:
-            if name in own or name in ELSEWHERE:
+            if name in every and name not in taken:
                 raise Refused(f"settings cannot hold {name!r}" + (": it is a parameter" if name in own else ""))
-            if name not in names(spec):
-                raise unknown("setting", name, set(names(spec)) - ELSEWHERE - own.keys())
+            if name not in every:
+                raise unknown("setting", name, taken)
         if {"base", "increment", "task_sizes"} & others.keys() and self.tasks == 1:
             del own["tasks"]
         if self.augment == "autoaugment" and not learnt.form.whole:
@@ -199,7 +196,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         usual = dict(USUAL.coordination)
         said = {name: value for name, value in own.items() if name not in usual or not same(value, usual[name])}
         flat = {name: plain(value) for name, value in {**said, **others}.items() if value is not None}
-        return configuration.make(**nested(flat, spec), method=self.method, data="X", seed=learnt.seed)
+        return make(**by_keys(flat, spec.options), method=self.method, data="X", seed=learnt.seed)
 
     # --- answering ---
 
@@ -282,7 +279,7 @@ class Learnt:
 
     def refuse_early(self, config: Config, classes: int) -> None:
         """What the last of several tasks would refuse is refused before the first."""
-        refuse_idle_schedules(config, resolve(config, in_memory("X", classes, self.form.side)))
+        unused(resolve(config, in_memory("X", classes, self.form.side)))
 
     def _as_before(self, config: Config) -> Config:
         """The method and the network of the first call stay."""
@@ -293,7 +290,7 @@ class Learnt:
             now = getattr(config, name)
             if now not in (None, old):
                 raise Refused(f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew")
-        return config.model_copy(update=before)
+        return config.filled(config.given, **before)
 
 
 def kind(labels: np.ndarray) -> str:

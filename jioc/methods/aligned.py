@@ -18,9 +18,8 @@ from jioc.types import Output, Task
 
 class Aligned(Method):
     persistent = ("gamma",)
-    late = ("gamma",)
 
-    gamma: float | None = None  # of the newest task; None: an earlier version scaled its rows, and did not keep it
+    gamma: float = 1.0  # of the newest task
 
     def align(self, task: Task) -> None:
         self.gamma = self.linear_head.align(task.n_old)
@@ -29,9 +28,7 @@ class Aligned(Method):
         self.gamma = 1.0  # the rows as they are now were never scaled
         super().rehearsed(task, data)
 
-    def further(self, out: Output) -> dict[str, Tensor]:
-        if self.gamma is None:
-            return {}
+    def extra_readouts(self, out: Output) -> dict[str, Tensor]:
         n, bias = self.net.plan["sizes"][-1], self.linear_head.bias
         new = out.logits[:, -n:] / self.gamma + (bias - bias / self.gamma)[-n:]  # exact where gamma is 1
         return {"unaligned": torch.cat([out.logits[:, :-n], new], dim=1)}

@@ -11,27 +11,25 @@ from torch import Tensor
 from jioc.config.schema import Options
 from jioc.coordination import JIOC
 from jioc.data.loader import TaskData
-from jioc.errors import Failed
 from jioc.memory import Memory, class_means
 from jioc.methods.specs import Spec
-from jioc.methods.state import kept, refuse_remade, refuse_shared, restored
+from jioc.methods.state import load_value, save_value
 from jioc.nets.incremental import Net
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 Fit = Callable[..., None]
-"""`engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's, JIOC applied)."""
+"""`training.engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's, JIOC applied)."""
 
 
 class Method:
     """The parts that every method has, and the defaults of its verbs.
 
-    What must outlive a crash is named in `persistent`, beside what the classes above name there; `kept.py` says what
-    it may be.
+    What must outlive a crash is named in `persistent`, beside what the classes above name there; `state.py` says what
+    it may be, `contract.py` what else a method must keep to.
     """
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
-    late: ClassVar[tuple[str, ...]] = ()  # of those, what earlier versions did not keep: None where a state lacks it
     made: dict[str, Any] | None = None  # shapes of its own modules as `__init__` left them; None: not looked at
 
     def __init_subclass__(cls) -> None:
@@ -71,9 +69,9 @@ class Method:
         """What a network of its own, apart from the one that learns, says of the batch; a GPU runs both at once."""
         return None if self.teacher is None else self.teacher(x)
 
-    def old_output(self, out: Output, taught: Output | None) -> Output | None:
+    def old_output(self, out: Output, teacher_out: Output | None) -> Output | None:
         """What the previous network says of the batch: the teacher, or something that the network itself remembers."""
-        return taught
+        return teacher_out
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
         """Called before every training step: what changes with time is a tensor changed in place here."""
@@ -106,12 +104,12 @@ class Method:
     def readouts(self, x: Tensor) -> dict[str, Tensor]:
         """Scores (n, K), the largest wins: of the head, and of the nearest class mean where there are exemplars."""
         out = self.net(x)
-        scores = {"cnn": out.logits, **self.further(out)}
+        scores = {"cnn": out.logits, **self.extra_readouts(out)}
         if self.means is not None:
             scores["nme"] = nearest_mean(out.features, self.means)
         return scores
 
-    def further(self, out: Output) -> dict[str, Tensor]:
+    def extra_readouts(self, out: Output) -> dict[str, Tensor]:
         """What else the method reads out of the network: say, its head before a correction."""
         return {}
 
@@ -122,32 +120,15 @@ class Method:
     # --- state --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        parts: dict[str, Any] = {"memory": list(self.memory.classes)}
-        for name in self.persistent:
-            parts[name] = kept(name, getattr(self, name))
-        refuse_remade(self)
-        refuse_shared(self)
-        return parts
+        """Everything that the next step depends on, as tensors and plain data."""
+        parts = {name: save_value(name, getattr(self, name)) for name in self.persistent}
+        return {"memory": list(self.memory.classes), **parts}
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:
         """Take up a saved state."""
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
-            if name in state:  # earlier versions kept less
-                setattr(self, name, restored(name, state[name], getattr(self, name, None), device))
-
-
-def looked_at(method: Method, scores: dict[str, Tensor], n: int) -> dict[str, Tensor]:
-    """The read-outs of n images, or a sentence on what is wrong with them."""
-    of, wanted = f"the readouts of {method.spec.name}", (n, sum(method.net.plan["sizes"]))
-    if not isinstance(scores, dict) or "cnn" not in scores:
-        got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
-        raise Failed(f"{of} are {got}; a dict of scores with 'cnn' among them is needed, by which methods are compared")
-    for name, value in scores.items():
-        if not isinstance(value, Tensor) or value.shape != wanted:
-            got = f"has the shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
-            raise Failed(f"{of}: {name!r} {got}; a score for each image and class is needed, {wanted}")
-    return scores
+            setattr(self, name, load_value(name, state[name], getattr(self, name, None), device))
 
 
 def nearest_mean(features: Tensor, means: Tensor) -> Tensor:

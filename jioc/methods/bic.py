@@ -19,11 +19,12 @@ from typing import Any
 
 from torch import Tensor
 
-from jioc.data.loader import TaskData, Visits
+from jioc.data.loader import Sampler, TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import Memory
 from jioc.methods.base import Fit, Method
-from jioc.methods.specs import BiCOptions, register
+from jioc.methods.options import BiCOptions
+from jioc.methods.registry import register
 from jioc.nets.heads import CorrectedHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -49,7 +50,7 @@ class BiC(Method):
         corrected: Tensor = out.logits.softmax(1) if self.options.bias_loss == "pycil" else out.logits
         return {"bias": cross_entropy(corrected, batch.y)}
 
-    def further(self, out: Output) -> dict[str, Tensor]:
+    def extra_readouts(self, out: Output) -> dict[str, Tensor]:
         assert isinstance(self.net.head, CorrectedHead)
         return {"uncorrected": self.net.head.uncorrected(out.features)}
 
@@ -65,7 +66,7 @@ class BiC(Method):
         self.remember(task, data)
         self.keep_teacher()
 
-    def _fit_bias(self, task: Task, held: Visits, fit: Fit) -> None:
+    def _fit_bias(self, task: Task, held: Sampler, fit: Fit) -> None:
         assert isinstance(self.net.head, CorrectedHead)
         rest, pair = [p for p in self.net.parameters() if p.requires_grad], self.net.head.pairs[-1]
         for p in rest:

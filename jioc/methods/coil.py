@@ -29,7 +29,8 @@ from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import class_means
 from jioc.methods.base import Fit, Method
-from jioc.methods.specs import COILOptions, register
+from jioc.methods.options import COILOptions
+from jioc.methods.registry import register
 from jioc.nets.incremental import IncrementalNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 

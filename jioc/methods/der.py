@@ -24,7 +24,8 @@ from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy
 from jioc.methods.aligned import Aligned
 from jioc.methods.base import Fit
-from jioc.methods.specs import DEROptions, register
+from jioc.methods.options import DEROptions
+from jioc.methods.registry import register
 from jioc.nets.incremental import ExpandingNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -47,7 +48,7 @@ class DER(Aligned):
     def weights(self, task: Task) -> Weights:
         return {"aux": self.options.aux_weight}
 
-    def old_output(self, out: Output, taught: Output | None) -> Output | None:
+    def old_output(self, out: Output, teacher_out: Output | None) -> Output | None:
         wanted = self.coordination is not None and self.coordination.needs_teacher
         return self.net.previous(out) if wanted and self.net.before is not None else None
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from jioc.losses import cross_entropy, only
 from jioc.methods.base import Method
-from jioc.methods.specs import register
+from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms
 
 

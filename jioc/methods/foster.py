@@ -26,7 +26,8 @@ from jioc.data.loader import TaskData
 from jioc.losses import class_balance, cross_entropy, distill
 from jioc.memory import class_means
 from jioc.methods.base import Fit, Method, nearest_mean
-from jioc.methods.specs import FOSTEROptions, register
+from jioc.methods.options import FOSTEROptions
+from jioc.methods.registry import register
 from jioc.nets.incremental import ExpandingNet, IncrementalNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -66,8 +67,8 @@ class FOSTER(Method):
     def teacher_output(self, x: Tensor) -> Output | None:
         return self.boosted(x) if self.boosted is not None and self.compressing else None
 
-    def old_output(self, out: Output, taught: Output | None) -> Output | None:
-        return taught if self.boosted is None or self.compressing else self.boosted.previous(out)
+    def old_output(self, out: Output, teacher_out: Output | None) -> Output | None:
+        return teacher_out if self.boosted is None or self.compressing else self.boosted.previous(out)
 
     # --- the order of events ---
 
@@ -103,7 +104,6 @@ class FOSTER(Method):
         features = partial(data.features, wide)
         self.memory.update(data.classes, features, data.generator)
         self.boosted_means = class_means(self.memory, features, wide.width)
-        self.means = None  # of the student, which an earlier version kept and nobody reads
 
     def keep_teacher(self) -> None:
         """None: `old_output` is the previous network, and compression asks the boosted one."""

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from jioc.losses import cross_entropy, distill, only
 from jioc.methods.base import Method
-from jioc.methods.specs import LwFOptions, register
+from jioc.methods.options import LwFOptions
+from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 

@@ -28,7 +28,8 @@ from torch import Tensor
 from jioc.data.loader import TaskData
 from jioc.device.compile import maybe_compiled
 from jioc.methods.base import Fit, Method
-from jioc.methods.specs import PODNetOptions, register
+from jioc.methods.options import PODNetOptions
+from jioc.methods.registry import register
 from jioc.nets.heads import PROXIES, ProxyHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 

@@ -5,7 +5,7 @@ loss(x, y) = CE(z, y)
 
 from jioc.losses import cross_entropy
 from jioc.methods.base import Method
-from jioc.methods.specs import register
+from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms
 
 

@@ -7,8 +7,8 @@ Each step takes 128 new images and 32 exemplars, so that their ratio is the same
 plain argmax over all classes. Where the old or the new classes are a single one, a softmax of its own says nothing:
 those images are classified among all classes seen, and a past task of one class is distilled with its neighbour.
 
-`kd` is JIOC's first output term already, with new images in it, so that `oc` adds `quiet` alone. JIOC weighs an image
-by the joint softmax.
+`kd` is JIOC's first output term already, with new images in it, so that `oc` adds `suppress` alone. JIOC weighs an
+image by the joint softmax.
 
 Departures from the authors' code: iCaRL's schedule (`--epochs 200 --milestones 80,120,160 --weight-decay 1e-3` is
 their advice for CIFAR-100) and herded exemplars; exemplars go round in shuffled passes.
@@ -21,7 +21,8 @@ from jioc.coordination import heads
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.methods.base import Fit, Method
-from jioc.methods.specs import SSILOptions, register
+from jioc.methods.options import SSILOptions
+from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 

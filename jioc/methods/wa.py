@@ -11,13 +11,14 @@ from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.methods.aligned import Aligned
 from jioc.methods.base import Fit
-from jioc.methods.specs import WAOptions, register
+from jioc.methods.options import Distilling
+from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("wa")
 class WA(Aligned):
-    options: WAOptions
+    options: Distilling
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         terms = {"cls": cross_entropy(out.logits, batch.y)}

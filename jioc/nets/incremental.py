@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from jioc.device.compile import is_compiling, maybe_compiled
-from jioc.device.streams import Beside
+from jioc.device.streams import SideStream
 from jioc.nets.catalogue import Layers, shape
 from jioc.nets.heads import HEADS, Head, LinearHead
 from jioc.nets.mlp import MLP
@@ -158,7 +158,7 @@ class ExpandingNet(Net):
 
     def forward(self, x: Tensor) -> Output:
         *frozen, newest = self._parts()
-        branches = [Beside(x.device, 1 + i % BRANCHES) for i in range(len(frozen))]
+        branches = [SideStream(x.device, 1 + i % BRANCHES) for i in range(len(frozen))]
         parts = []
         for part, branch in zip(frozen, branches, strict=True):
             with branch:

@@ -112,9 +112,9 @@ def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float 
     for i, g in enumerate(groups):
         by_classes: dict[int, list[float]] = {}
         for run in g.runs:
-            for row, value in zip(run.result["tasks"], pick(run), strict=False):
+            for row, value in zip(run.result.tasks, pick(run), strict=False):
                 if value is not None:
-                    by_classes.setdefault(row["classes"][1], []).append(value)
+                    by_classes.setdefault(row.classes[1], []).append(value)
         if not by_classes:
             continue
         at = sorted(by_classes)
@@ -149,7 +149,7 @@ HANDLE, LETTER, LINE = 0.65, 0.055, 0.15  # inches of a legend
 def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: float) -> "Figure":
     figure, axes = _sheet(width, 2.1, 1, len(kinds), sharey=True)
     for ax, (kind, title) in zip(axes, kinds.items(), strict=True):
-        _curves(ax, groups, lambda run, kind=kind: [r.get(kind) for r in run.readouts.get(readout, [])])  # type: ignore[misc]
+        _curves(ax, groups, lambda run, kind=kind: [r[kind] for r in run.readouts.get(readout, [])])  # type: ignore[misc]
         ax.set_title(title)
     axes[0].set_ylabel("accuracy (%)")
     _legend(figure, axes[0], width)
@@ -207,11 +207,11 @@ def _numbers(ax: "Axes", cells: list[list[float]]) -> None:
 
 def _matrix(g: Group) -> list[list[float]]:
     """Row t, column s: the mean over seeds; nan where nothing was tested."""
-    of = [[r.get("per_task") or [] for r in run.readouts.get(run.headline, [])] for run in g.runs]
+    of = [[r.per_task for r in run.readouts.get(run.headline, [])] for run in g.runs]
     size = max(map(len, of))
 
     def cell(t: int, s: int) -> float:
-        mean = mean_std([m[t][s] for m in of if t < len(m) and s < len(m[t]) and m[t][s] is not None])[0]
+        mean = mean_std([v for m in of if t < len(m) and s < len(m[t]) and (v := m[t][s]) is not None])[0]
         return float("nan") if mean is None else mean
 
     return [[cell(t, s) for s in range(size)] for t in range(size)]
@@ -224,7 +224,7 @@ def tails(groups: list[Group]) -> dict[tuple[int, ...], str]:
     for g in groups:
         for run in g.runs:
             if run.tailed:
-                found.setdefault(tuple(run.result["counts"]), g)
+                found.setdefault(tuple(run.result.counts), g)
     places = [g.place for g in found.values()]
     return {counts: g.place if places.count(g.place) == 1 else g.label for counts, g in found.items()}
 
@@ -252,7 +252,7 @@ def _panels(n: int, most: int, width: float, height: float, margin: float = 0.0)
 
 
 def _diagnostic(run: Run, name: str) -> list[float | None]:
-    values = [(row.get("diagnostics") or {}).get(name) for row in run.result["tasks"]]
+    values = [row.diagnostics[name] if row.diagnostics else None for row in run.result.tasks]
     return values if any(v is not None for v in values) else []
 
 

@@ -3,30 +3,22 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jioc.cli.console import printable
-from jioc.config import schema as settings
-from jioc.config.schema import at, flat
-from jioc.data import catalogue as datasets
+from jioc.config import index
+from jioc.config.values import Values, at, differences, flat
+from jioc.data.catalogue import DATASETS, in_memory, task_sizes, usual_tasks
 from jioc.methods.specs import SPECS, Spec
-from jioc.resolve.derive import resolve
-from jioc.resolve.recipes import nested
-from jioc.text import coordinated, counted
+from jioc.resolve.derive import Known
+from jioc.text import coordinated, counted, printable
 
 if TYPE_CHECKING:
     from jioc.report.runs import Group
 
-Values = dict[str, Any]
-
-TITLED = ("method", "coordination.coordinate")
-PLACED = (
-    "data", "long_tail", "backbone", "tasks", "base", "increment", "task_sizes", "memory", "memory_per_class",
-    "holdout",
-)  # fmt: skip
-READ = ("data", "image_size", "canvas", "colour", "test_share", "split_seed")  # what the images depend on
+PLACED = index.labelled("place")
+ELSEWHERE = {*index.labelled("title"), *PLACED}  # what is told otherwise than as a departure
+IMAGES = index.grouped("images")  # what the images depend on
 RANK = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}
 
 
@@ -127,62 +119,26 @@ def _shared(departing: list[Values]) -> Values:
 
 
 def departures(config: Values, spec: Spec | None = None) -> Values:
-    """The settings that are not as usual for the method and the data, less those that follow from another of them:
-    from `epochs 17` the length of the first task, unless it has another. Milestones are as usual where they follow, or
-    are those of a stage of that length."""
+    """The settings that are not what follows from the others, less those that the title and the place tell: from
+    `epochs 17` follows the length of the first task, unless it has another."""
     spec = spec or SPECS.get(str(config.get("method")))
-    here, told = flat(config), Values()
-    for path in LEADING if spec else ():
-        if here.get(path) is not None and here[path] != at(defaults(config, told, spec), path):
-            told[path] = here[path]
-    usual = flat(defaults(config, told, spec))
-    alone = flat(defaults(config, {p: v for p, v in told.items() if p != "later.epochs"}, spec))
-    usual |= {p: alone[p] for p in ("first.milestones", "second.milestones") if p in usual and here.get(p) == alone[p]}
-    departs = [p for p in usual if p not in TITLED + PLACED and here.get(p) is not None and here[p] != usual[p]]
-    return {p: here[p] for p in usual if p in told or p in departs}
-
-
-LEADING = ("later.epochs", "later.lr", "first.epochs", "second.epochs")  # from which others follow
-
-
-def defaults(config: Values, said: Values, spec: Spec | None) -> Values:
-    """Everything as it is where a user says nothing but method, data and `said`, with dots. Without `spec` the method
-    is not known, and what is usual for it neither."""
-    data = str(config.get("data"))
-    entry = datasets.DATASETS.get(data) or datasets.in_memory(data, 10, config.get("image_size") or 32)
-    values = nested({"method": str(config.get("method")), "data": data, **said})
-    usual = settings.plain(resolve(settings.make(**values), entry, spec or SPECS["icarl"]))
-    usual["canvas"] = datasets.usual_canvas(config.get("image_size") or entry.size)
-    return usual if spec else {k: v for k, v in usual.items() if k not in ("options", "later", "first", "second")}
+    data, given = str(config.get("data")), flat({name: v for name, v in config.items() if name != "given"})
+    entry = DATASETS.get(data) or in_memory(data, 10, config.get("image_size") or 32)
+    found = Known(dict(given), spec, entry).fill().departures()
+    known = index.every(spec.options if spec else None)
+    paths = [path for path in known if path in found and path in given and path not in ELSEWHERE]
+    return {path: found[path] for path in paths if spec or "method" not in known[path].follows}
 
 
 def _follows(path: str, others: list[str]) -> bool:
-    """Whether one of the others decides what this setting is where nobody says it."""
-    return any(path in FOLLOWING.get(other, ()) for other in others)
-
-
-FOLLOWING = {  # as resolve.py derives them (_schedules, _of_method, _of_data); a new one belongs in both
-    "method": ("coordination.host_kd",),
-    "data": ("backbone", "stem", "image_size", "canvas", "mean", "std"),
-    "backbone": ("stem",),
-    "image_size": ("canvas", "backbone", "stem"),
-    "seed": ("init_seed", "data_seed"),
-    "order_seed": ("order",),
-    "later.epochs": ("later.milestones", "first.epochs", "first.milestones", "second.epochs", "second.milestones"),
-    "later.lr": ("first.lr", "second.lr"),
-    "first.epochs": ("first.milestones",),
-    "second.epochs": ("second.milestones",),
-}
+    """Whether one of the others decides what this setting is where nobody gives it."""
+    return path in index.affected(others, [path])
 
 
 def _order(path: str, value: Any) -> tuple[Any, ...]:
     """The rank of a departure: settings as the configuration lists them, numbers by size, words by letter."""
-    return _listed().get(path, len(_listed())), path, (0, value) if isinstance(value, int | float) else (1, show(value))
-
-
-@cache
-def _listed() -> dict[str, int]:
-    return {path: i for i, path in enumerate(flat(settings.plain(settings.Config(method=""))))}
+    place = [*index.every()].index(path) if path in index.every() else len(index.every())
+    return place, path, (0, value) if isinstance(value, int | float) else (1, show(value))
 
 
 # --- the place ---
@@ -190,7 +146,7 @@ def _listed() -> dict[str, int]:
 
 def source(config: Values) -> tuple[Any, ...]:
     """Where the images come from, and what is made of them."""
-    return tuple(config.get(name) for name in READ)
+    return tuple(config.get(name) for name in IMAGES)
 
 
 def data(g: "Group") -> str:
@@ -209,7 +165,7 @@ def place(g: "Group", tailed: bool, several: bool) -> tuple[str, ...]:
     """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''.
     `tailed`: it stands beside a long tail; `several`: and beside other images of that name."""
     c = g.config
-    whole = "balanced" if c.get("data") in datasets.DATASETS else "no long tail"
+    whole = "balanced" if c.get("data") in DATASETS else "no long tail"
     each = c.get("memory_per_class")
     return (
         data(g) + f" (images {g.images[:8]})" * several,
@@ -233,11 +189,11 @@ def _tasks(g: "Group") -> str:
 def _sizes(g: "Group") -> Sequence[int]:
     """Classes of each task, those to come too."""
     if g.complete:
-        return [row["classes"][1] - row["classes"][0] for row in g.complete[0].result["tasks"]]
-    c, entry = g.config, datasets.DATASETS.get(str(g.config.get("data")))
-    classes = len(g.runs[0].result["classes"]) or (entry.classes if entry else 0)
-    tasks = c.get("tasks") or (entry.tasks if entry else datasets.usual_tasks(classes))
-    return datasets.task_sizes(classes, tasks, c.get("base"), c.get("increment"), c.get("task_sizes"))
+        return [row.classes[1] - row.classes[0] for row in g.complete[0].result.tasks]
+    c, entry = g.config, DATASETS.get(str(g.config.get("data")))
+    classes = len(g.runs[0].result.classes) or (entry.classes if entry else 0)
+    tasks = c.get("tasks") or (entry.tasks if entry else usual_tasks(classes))
+    return task_sizes(classes, tasks, c.get("base"), c.get("increment"), c.get("task_sizes"))
 
 
 # --- settings by their dotted names ---
@@ -245,18 +201,12 @@ def _sizes(g: "Group") -> Sequence[int]:
 
 def words(told: Values) -> list[str]:
     """gamma2 5, first-epochs 20: as the flags are called."""
-    return [f"{_flag(path)} {show(value)}" for path, value in told.items()]
-
-
-def _flag(path: str) -> str:
-    section, _, name = path.rpartition(".")
-    prefix = f"{section}-" if section in ("first", "second") else ""
-    return prefix + name.replace("_", "-")
+    return [f"{index.setting(path).flag[2:]} {show(value)}" for path, value in told.items()]
 
 
 def differing(configs: list[Values]) -> list[str]:
     """Dotted names of the settings in which the configurations differ, those that say most first."""
-    names = {n for c in configs[1:] for n in settings.differences(configs[0], c)}
+    names = {n for c in configs[1:] for n in differences(configs[0], c)}
     return sorted(names, key=lambda n: (PLACED.index(n) if n in PLACED else len(PLACED), n))
 
 

@@ -5,11 +5,17 @@ from pathlib import Path
 from typing import Any
 
 from jioc import __version__
+from jioc.config.values import at
 from jioc.files import write
 from jioc.report import paper
-from jioc.report.checks import BY_CLASS, BY_TASK, THIRDS
-from jioc.report.labels import at, differing, show
+from jioc.report.labels import differing, show
 from jioc.report.runs import Group, Run, shown_readouts
+from jioc.results import SUMMARIES, Diagnostics
+
+THIRDS = ("many", "medium", "few")
+BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", *THIRDS)
+"""Diagnostics drawn over the tasks; of the others the page holds those after the last task."""
+BY_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")
 
 
 def save(groups: list[Group], path: Path) -> None:
@@ -42,8 +48,7 @@ def content(groups: list[Group]) -> dict[str, Any]:
     listed: list[dict[str, Any]] = []
 
     def scenario(run: Run) -> int:
-        names, counts = [str(c) for c in run.result["classes"]], run.result.get("counts")
-        what = {"classes": names, "counts": counts, "tailed": run.tailed}
+        what = {"classes": run.result.classes, "counts": run.result.counts, "tailed": run.tailed}
         key = json.dumps(what)
         if key not in scenarios:
             scenarios[key] = len(scenarios)
@@ -69,7 +74,7 @@ def content(groups: list[Group]) -> dict[str, Any]:
         "runs": [_run(run, i, scenario(run), {*shown.values()}) for i, g in enumerate(groups) for run in g.runs],
         "scenarios": listed,
         "differences": _differences(groups),
-        "versions": sorted({str(run.result.get("jioc")) for run in runs}),
+        "versions": sorted({str(run.result.jioc) for run in runs}),
     }
 
 
@@ -88,8 +93,7 @@ def _differences(groups: list[Group]) -> dict[str, Any]:
 
 def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]:
     """Figures as they are: the page rounds what it shows, once."""
-    result, rows = run.result, run.result["tasks"]
-    environment = result.get("environment") or {}
+    result, rows, ran = run.result, run.result.tasks, run.result.environment
     seed, data_seed = run.seeds
     return {
         "group": group,
@@ -98,37 +102,35 @@ def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]
         "path": str(run.path.parent),
         "seeds": list(run.seeds),
         "complete": run.complete,
-        "seen": [row["classes"][1] for row in rows],
-        "memory": [row.get("memory") for row in rows],
-        "seconds": [row.get("seconds") for row in rows],
-        "speed": [row.get("images_per_second") for row in rows],
+        "seen": [row.classes[1] for row in rows],
+        "memory": [row.memory for row in rows],
+        "seconds": [row.seconds for row in rows],
+        "speed": [row.images_per_second for row in rows],
         "readouts": {
             name: {
-                **{kind: [r.get(kind) for r in of] for kind in ("all", "old", "new")},
-                "per_task": [r.get("per_task") or [] for r in of],
-                "per_class": of[-1].get("per_class") or [],
-                **{kind: run.figure(kind, name) for kind in ("average", "last", "forgetting")},
+                **{kind: [accuracy[kind] for accuracy in of] for kind in ("all", "old", "new", "per_task")},
+                "per_class": of[-1].per_class,
+                **{kind: run.figure(kind, name) for kind in SUMMARIES},
             }
             for name, of in run.readouts.items()
             if name in shown
         },
-        "diagnostics": _diagnostics([row.get("diagnostics") or {} for row in rows], run.tailed),
+        "diagnostics": _diagnostics([row.diagnostics for row in rows], run.tailed),
         "about": {
-            "jioc": result.get("jioc"),
+            "jioc": result.jioc,
             "commit": run.commit,
-            "device": environment.get("device"),
-            "torch": environment.get("torch"),
-            "precision": environment.get("precision"),
+            "device": ran.device,
+            "torch": ran.torch,
+            "precision": ran.precision,
         },
     }
 
 
-def _diagnostics(rows: list[dict[str, Any]], tailed: bool) -> dict[str, Any] | None:
+def _diagnostics(rows: list[Diagnostics | None], tailed: bool) -> dict[str, Any] | None:
     if not any(rows):
         return None
-    last = rows[-1]
+    last = rows[-1] or Diagnostics()
     return {
-        **{name: [row.get(name) for row in rows] for name in BY_TASK if tailed or name not in THIRDS},
-        **{name: last.get(name) for name in BY_CLASS},
-        "confusion": last.get("confusion"),
+        **{name: [row and row[name] for row in rows] for name in BY_TASK if tailed or name not in THIRDS},
+        **{name: last[name] for name in (*BY_CLASS, "confusion")},
     }

@@ -6,9 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jioc.config.schema import MACHINE, SEEDS
+from jioc.config import index
+from jioc.config.values import Values
 from jioc.report import labels
 from jioc.resolve.pycil import METHODS
+from jioc.results import Result
 
 Setting = tuple[str, str, int, int, str, str]
 """data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""
@@ -22,14 +24,14 @@ def _cells() -> tuple[dict[Setting, float], dict[Setting, dict[str, list[float]]
     return averages, steps
 
 
-def setting(result: dict[str, Any]) -> Setting | None:
+def setting(result: Result) -> Setting | None:
     """Where a finished run would stand in the paper's tables; None where it has no place there."""
-    if not result.get("complete") or len(_sizes(result)) != 1:
+    if not result.complete or len({row.classes[1] - row.classes[0] for row in result.tasks}) != 1:
         return None
-    return cell(result["config"], len(result["tasks"]))
+    return cell(result.config, len(result.tasks))
 
 
-def cell(config: dict[str, Any], tasks: int) -> Setting | None:
+def cell(config: Values, tasks: int) -> Setting | None:
     """The place of a setting with that many equal tasks. The paper has one protocol, that of the defaults; what it
     leaves open, and how a step is computed, share a cell."""
     tail, method = config.get("long_tail"), str(config.get("method"))
@@ -42,9 +44,6 @@ def cell(config: dict[str, Any], tasks: int) -> Setting | None:
     return data, str(config.get("backbone")), tasks, config.get("memory", -1), method, coordinate
 
 
-COMPUTED = ("precision", "engine", "compile", "deterministic", "bn")
-
-
 def _open(method: str, path: str, value: Any) -> bool:
     """Whether the paper's runs may have been so: a reading of JIOC, PyCIL's variant of a method (with which the paper
     implements them), batch normalisation over half a batch on each of its two GPUs."""
@@ -54,11 +53,7 @@ def _open(method: str, path: str, value: Any) -> bool:
         return value == 2
     if section == "options":
         return name in coded and coded[name] == value
-    return section == "coordination" or path in (*SEEDS, *COMPUTED, *MACHINE)
-
-
-def _sizes(result: dict[str, Any]) -> set[int]:
-    return {row["classes"][1] - row["classes"][0] for row in result["tasks"]}
+    return section == "coordination" or path in (*index.grouped("seeds", "step"), *index.MACHINE)
 
 
 def average(where: Setting | None) -> float | None:

@@ -8,88 +8,93 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jioc.config import schema as settings
-from jioc.config.schema import SEEDS, Config
-from jioc.data import catalogue as datasets
-from jioc.errors import Refused
-from jioc.grid.plan import scaled
-from jioc.methods.specs import SPECS, Spec, Told, find, recorded, sha256, told, understood
-from jioc.report import labels
-from jioc.report.checks import check
-from jioc.resolve.derive import resolve
-from jioc.resolve.recipes import Recipe
-from jioc.training import store
+from pydantic import ValidationError
 
-ORDER = ("order_seed", "order")
-SPLIT = ("tasks", "base", "increment", "task_sizes")  # how many tasks there are
+from jioc import results
+from jioc.config import index
+from jioc.config.schema import Config
+from jioc.config.values import Values, make, plain
+from jioc.data.catalogue import DATASETS, usual_tasks
+from jioc.data.find import find as find_data
+from jioc.errors import Refused
+from jioc.methods.record import MethodRecord, parse_record, record, spec_from_record
+from jioc.methods.registry import find, sha256
+from jioc.methods.specs import SPECS, Spec
+from jioc.report import labels
+from jioc.resolve.derive import resolve
+from jioc.resolve.recipe_file import Recipe, scaled
+from jioc.results import Accuracy, Result
+
+SPLIT = index.grouped("tasks")  # how many tasks there are
+ORDER = index.grouped("order")
 TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
 
 
 @dataclass
 class Run:
     path: Path
-    result: dict[str, Any]
+    result: Result
     over_orders: bool = False  # whether its class order is one more seed
 
     @property
-    def config(self) -> dict[str, Any]:
-        return self.result["config"]
+    def config(self) -> Values:
+        return {name: value for name, value in self.result.config.items() if name != "given"}
 
     @property
     def seeds(self) -> tuple[Any, ...]:
-        return tuple(self.config.get(name) for name in SEEDS[1:] + ORDER * self.over_orders)
+        return tuple(self.config.get(name) for name in index.SEEDS[1:] + ORDER * self.over_orders)
 
     @property
     def images(self) -> str:
         """Which they were: their fingerprint; '' where the run tells none, as of digits and CIFAR."""
-        return str((self.result.get("data") or {}).get("fingerprint") or "")
+        return self.result.data.fingerprint or ""
 
     @property
     def commit(self) -> str:
         """Of the code that trained it: two where another resumed it, '' where none is known."""
-        commits = self.result.get("commits") or [self.result.get("commit")]
+        commits = self.result.commits or [self.result.commit]
         return " then ".join(str(commit or "unknown") for commit in commits) if any(commits) else ""
 
     @property
     def complete(self) -> bool:
-        return bool(self.result.get("complete"))
+        return self.result.complete
 
     @property
     def planned(self) -> bool:
         """Whether it stands for a run that is wanted and not there."""
-        return not self.result["tasks"]
+        return not self.result.tasks
 
     @property
-    def readouts(self) -> dict[str, list[dict[str, Any]]]:
-        """Each read-out's rows, those that every task has."""
-        rows = self.result["tasks"]
-        names = ["cnn", "nme", *(n for row in rows for n in row.get("readouts") or {})]
-        found = {n: [row.get(n) or (row.get("readouts") or {}).get(n) for row in rows] for n in dict.fromkeys(names)}
-        return {n: [r for r in of if r] for n, of in found.items() if of and all(of)}
+    def readouts(self) -> dict[str, list[Accuracy]]:
+        """Each read-out's accuracies, of those that every task has."""
+        rows = [row.by_readout for row in self.result.tasks]
+        return (
+            {name: [row[name] for row in rows] for name in rows[0] if all(name in row for row in rows)} if rows else {}
+        )
 
     @property
     def headline(self) -> str:
-        return self.result.get("headline") or "cnn"
+        return self.result.headline
 
     @cached_property
     def spec(self) -> Spec | None:
         """The method as this version knows it, else as the run has told of it."""
-        return SPECS.get(str(self.config.get("method"))) or recorded(self.told)
+        return SPECS.get(str(self.config.get("method"))) or spec_from_record(self.record)
 
     @cached_property
-    def told(self) -> Told | None:
-        return understood(self.result.get("method"))
+    def record(self) -> MethodRecord | None:
+        return parse_record(self.result.method)
 
     @property
     def tailed(self) -> bool:
         """Whether there are classes of many and of few images."""
-        counts = self.result.get("counts") or [0]
+        counts = self.result.counts or [0]
         most, fewest = max(counts), min(counts)
         return most > fewest and (self.config.get("long_tail") is not None or most >= TAIL * fewest)
 
     def figure(self, kind: str, readout: str) -> float | None:
         """`average`, `last` or `forgetting` of a read-out; an unfinished run has none to compare."""
-        return (self.result.get(kind) or {}).get(readout) if self.complete else None
+        return self.result[kind].get(readout) if self.complete else None
 
 
 @dataclass(eq=False)
@@ -107,7 +112,7 @@ class Group:
     base: "Group | None" = field(default=None, repr=False)  # the same setting without coordination
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Values:
         """The setting: the configuration without seeds and machine."""
         return setting(self.runs[0])
 
@@ -136,31 +141,46 @@ class Group:
 
 
 def read(places: list[Path], over_orders: bool = False) -> list[Run]:
+    """Read every result at or below the places; one that is damaged is refused by its name."""
     found: dict[Path, Run] = {}
-    for path, result in store.results(places):
-        check(path, result)
+    for path in results.find(places):
+        result = results.read(path)
+        if wrong := _wrong_setting(result.config):
+            raise Refused(f"{str(path)!r} is damaged: setting {wrong!r} is missing or not what it should be")
         found.setdefault(path.resolve(), Run(path, result, over_orders))
     if not found:
         raise Refused(f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(found.values())
 
 
+def _wrong_setting(config: Values) -> str | None:
+    """The first setting of a wrong kind. Names and words that only another version knows are none of our business."""
+    values = {name: value for name, value in config.items() if name != "given"}
+    try:
+        Config.model_validate_json(json.dumps(values), strict=True)
+    except ValidationError as error:
+        for one in error.errors():
+            word = one["type"] == "literal_error" and isinstance(one["input"], str)
+            if not word and one["type"] != "extra_forbidden":
+                return ".".join(map(str, one["loc"]))
+    return None
+
+
 def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> list[Run]:
     """The runs in the recipe's order, others last, with one without tasks for each setting and seed of the recipe that
     was not even begun. `scale`: of the schedules; by default the recipe's own."""
     wanted: dict[str, list[Run]] = {}
+    over_orders = any(run.over_orders for run in found)
     for label, values in recipe.make().items():
-        word = str(values["method"])
-        values, said = (
-            scaled(values, find(word), recipe.scale if scale is None else scale),
-            told(find(word), sha256(word)),
-        )
+        method = str(values["method"])
+        spec = find(method)
+        values = scaled(values, spec, recipe.scale if scale is None else scale)
+        about = record(spec, sha256(method)).model_dump(mode="json")
         for seed in recipe.seeds:
-            config = settings.plain(resolve(settings.make(**values | {"seed": seed})))
+            config = plain(resolve(make(**values | {"seed": seed})))
             if not any(config[name] for name in SPLIT):
-                config["tasks"] = datasets.find(config["data"], config["image_size"]).tasks
-            bare = {"config": config, "method": said, "classes": [], "tasks": []}
-            run = Run(Path(label), bare, any(r.over_orders for r in found))
+                config["tasks"] = find_data(config["data"]).tasks
+            run = Run(Path(label), Result(config=config, method=about, classes=[], tasks=[]), over_orders)
             wanted.setdefault(_key(setting(run)), []).append(run)
     there = {(_key(setting(run)), run.seeds) for run in found}
     place = {key: i for i, key in enumerate(wanted)}
@@ -168,33 +188,31 @@ def planned(recipe: Recipe, found: list[Run], scale: float | None = None) -> lis
     return sorted(every, key=lambda run: place.get(_key(setting(run)), len(place)))
 
 
-def setting(run: Run) -> dict[str, Any]:
-    """The configuration without seeds and machine; what an older version did not know is at its default, and so are
-    the options of JIOC that have no part in the loss, and milestones that it kept along a cosine."""
+def setting(run: Run) -> Values:
+    """The configuration without seeds and machine. Options of JIOC that have no part in the loss are at their default,
+    and so is what the run does not say."""
     spec = run.spec
-    usual = settings.plain(Config(method="", options=spec.options().model_dump() if spec else {}))
+    usual = plain(Config(method="", options=spec.options().model_dump() if spec else {}))
     usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
+    del usual["given"]
     found = dict(usual)
     for key, value in run.config.items():
         both = isinstance(value, dict) and isinstance(usual.get(key), dict)
         found[key] = usual[key] | value if both else value
     if not any(found[name] for name in SPLIT):
-        entry, classes = datasets.DATASETS.get(str(found["data"])), len(run.result["classes"])
-        later = entry.tasks if entry else datasets.usual_tasks(classes)
-        found["tasks"] = len(run.result["tasks"]) if run.complete else later
+        entry, classes = DATASETS.get(str(found["data"])), len(run.result.classes)
+        later = entry.tasks if entry else usual_tasks(classes)
+        found["tasks"] = len(run.result.tasks) if run.complete else later
     if run.images or run.planned:
         found["data"] = _called(str(found["data"]))
     if run.over_orders:
         found |= {name: usual[name] for name in ORDER}
-    for stage in ("later", "first", "second"):
-        if found[stage].get("decay") == "cosine":
-            found[stage] = found[stage] | {"milestones": None}
-    idle = settings.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
+    idle = index.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
-    if run.told and run.told.sha256:
-        found["file"] = run.told.sha256[:8]  # two states of a method's file are two methods, two places of it one
+    if run.record and run.record.sha256:
+        found["file"] = run.record.sha256[:8]  # two states of a method's file are two methods, two places of it one
         found["method"] = Path(str(found["method"])).name
-    return {k: v for k, v in found.items() if k not in SEEDS and k not in settings.MACHINE}
+    return {k: v for k, v in found.items() if k not in index.SEEDS and k not in index.MACHINE}
 
 
 def group(runs: Iterable[Run]) -> list[Group]:
@@ -206,7 +224,7 @@ def group(runs: Iterable[Run]) -> list[Group]:
         known.setdefault(labels.source(here), set()).update([run.images] * bool(run.images))
     by_setting: dict[tuple[str, str], list[Run]] = {}
     for run, here in every:
-        of = known[labels.source(here)] if run.planned or here["data"] in datasets.DATASETS else set()
+        of = known[labels.source(here)] if run.planned or here["data"] in DATASETS else set()
         images = run.images or (next(iter(of)) if len(of) == 1 else "")
         by_setting.setdefault((_key(here), images), []).append(run)
     groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds))), key[1]) for key, of in by_setting.items()]
@@ -240,14 +258,14 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
 def _called(data: str) -> str:
     """The last name of a place, which may be written in many ways; that of a data set is not for a folder."""
     name = Path(data).name or data
-    return data if data in datasets.DATASETS else f"./{name}" if name in datasets.DATASETS else name
+    return data if data in DATASETS else f"./{name}" if name in DATASETS else name
 
 
-def _key(values: dict[str, Any]) -> str:
+def _key(values: Values) -> str:
     return json.dumps(values, sort_keys=True)
 
 
-def _host(config: dict[str, Any]) -> dict[str, Any]:
+def _host(config: Values) -> Values:
     return {k: v for k, v in config.items() if k != "coordination"}
 
 

@@ -6,12 +6,11 @@ import itertools
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from jioc.cli.console import printable
 from jioc.report import labels, paper
 from jioc.report.runs import Group, mean_std, shown_readouts
-from jioc.text import counted
+from jioc.results import Environment
+from jioc.text import counted, printable
 
 FORMATS = ("text", "markdown", "latex", "csv")
 
@@ -188,7 +187,7 @@ def _warnings(groups: list[Group]) -> list[str]:
 def provenance(groups: list[Group]) -> list[str]:
     """Where the averaged runs come from; each result.json says more."""
     runs = [run for g in groups for run in g.complete]
-    machines = [_machine(run.result.get("environment") or {}) for run in runs]
+    machines = [_machine(run.result.environment) for run in runs]
     commits = [run.commit for run in runs]
     several = len(set(commits)) > 1 or any(" then " in commit for commit in commits)
     told = [f"on {' or '.join(_numbered(machines))}"] * any(machines)
@@ -196,9 +195,9 @@ def provenance(groups: list[Group]) -> list[str]:
     return [printable(f"{counted(len(runs), 'run')} {', '.join(told)}")] if told else []
 
 
-def _machine(ran: dict[str, Any]) -> str:
-    device, torch = ran.get("device") or "", ran.get("torch")
-    return f"{device or 'an unknown device'}, torch {torch}" if torch else device
+def _machine(ran: Environment) -> str:
+    device = ran.device or ""
+    return f"{device or 'an unknown device'}, torch {ran.torch}" if ran.torch else device
 
 
 def _numbered(words: list[str]) -> list[str]:
@@ -239,7 +238,7 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     """The accuracy after each task on all, old and new classes, the paper's below ours; means over seeds."""
     shown = [g for g in groups if g.complete]
     title, placed = _title(shown)
-    last = max((len(g.complete[0].result["tasks"]) for g in shown), default=0)
+    last = max((len(g.complete[0].result.tasks) for g in shown), default=0)
     heads = [*map(str, range(1, last + 1)), "mean"]
     lines: list[Line] = []
     blocks: list[int] = []
@@ -270,9 +269,9 @@ def _mean(values: list[float]) -> float | None:
 
 def _curves(g: Group) -> Curves:
     of = [run.readouts[run.headline] for run in g.complete]
-    tasks = list(itertools.zip_longest(*of, fillvalue={}))
+    tasks = list(itertools.zip_longest(*of))
     return {
-        kind: [mean_std([v for row in rows if (v := row.get(kind)) is not None])[0] for rows in tasks]
+        kind: [mean_std([v for row in rows if row and (v := row[kind]) is not None])[0] for rows in tasks]
         for kind in ("all", "old", "new")
     }
 

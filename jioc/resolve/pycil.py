@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jioc.config import schema as settings
-from jioc.data import catalogue as datasets
+from jioc.config.index import STAGES
+from jioc.config.schedule import rescale
+from jioc.config.values import make
+from jioc.data.find import find
 from jioc.errors import Refused, unknown
-from jioc.methods.specs import SPECS, Spec, own_options
-from jioc.resolve.derive import STAGES, scaled
+from jioc.methods.registry import own_options
+from jioc.methods.specs import SPECS, Spec
 
 Targets = dict[str, tuple[str, ...]]
 """For a key of PyCIL, the settings that it gives a value to, with dots."""
@@ -118,7 +120,7 @@ def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
     for key, value in known.options.items():
         notes.append(f"as in PyCIL's code, --{key.replace('_', '-')} {value}, unless a flag says otherwise")
     try:
-        own_options(spec, settings.make(**values).options)
+        own_options(spec, make(**values).options)
     except Refused as error:
         raise Refused(f"{place} {error}") from None
     return values, notes
@@ -126,13 +128,13 @@ def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
 
 def over(values: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """A file's settings under our flags: with --epochs and --lr all its stages keep the file's own proportions."""
-    file, found = settings.make(**values), dict(values)
-    given = settings.make(method=file.method, later=said.get("later", {})).later
+    file, found = make(**values), dict(values)
+    given = make(method=file.method, later=said.get("later", {})).later
     ratios = [(getattr(given, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")]
     for name in STAGES:
         stage = getattr(file, name)
         if stage.epochs is not None:
-            found[name] = scaled(stage, *ratios).model_dump(exclude_none=True)
+            found[name] = rescale(stage, *ratios).model_dump(exclude_none=True)
     return found
 
 
@@ -218,7 +220,7 @@ def _order(given: dict[str, Any], values: dict[str, Any], place: str, ordered: b
     if ordered:
         return
     if not given["shuffle"]:
-        values["order"] = tuple(range(datasets.find(values["data"]).classes))
+        values["order"] = tuple(range(find(values["data"]).classes))
         return
     seeds = given["seed"] if isinstance(given["seed"], list) else [given["seed"]]
     if len(seeds) != 1:

@@ -4,26 +4,16 @@ A recipe is a function that gives named settings, in the shape of config.yaml; w
 names say the setting in full, so that several recipes can share a folder and a run that two of them want is run once.
 """
 
-import itertools
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from pydantic import ValidationError
-
-from jioc.config import schema as settings
-from jioc.config.schema import Options, Seed, refusal
-from jioc.errors import Refused, unknown
-from jioc.methods import specs
+from jioc.config.values import Values
+from jioc.errors import unknown
 from jioc.methods.specs import FIRST
-from jioc.resolve.derive import merged, of_method, refuse_idle
+from jioc.resolve import recipe_file
 from jioc.resolve.pycil import METHODS
-
-Values = dict[str, Any]
-Runs = dict[str, Values]
-PLAIN: Values = {"coordination": {"coordinate": "none"}}  # under what is said for every run and may pass one by
+from jioc.resolve.recipe_file import Recipe, Runs
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
 LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC
@@ -32,15 +22,6 @@ COMPARED = (  # the last row, and JIOC on BiC and PODNet, the paper does not hav
     *("icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc"),
     *("wa", "wa+jioc", "replay", "finetune", "joint"),
 )
-
-
-@dataclass(frozen=True)
-class Recipe:
-    name: str
-    about: str
-    make: Callable[[], Runs]
-    seeds: tuple[int, ...] = (1, 2, 3)
-    scale: float = 1.0  # of the schedule, where the command does not say
 
 
 @dataclass(frozen=True)
@@ -193,7 +174,7 @@ READINGS: tuple[tuple[tuple[str, ...], tuple[Values, ...]], ...] = (
             {"kd_t2": True},
             *({"gamma1": g} for g in (0.25, 0.5, 2)),
             *({"gamma2": g} for g in (0, 0.1, 0.5, 5)),
-            *({"quiet_scale": word} for word in ("batch", "old-mean")),
+            *({"suppress_scale": word} for word in ("batch", "old-mean")),
             *({"oc_data": word} for word in ("new", "old")),
             {"oc_heads": "joint"},
             {"host_kd": "add"},
@@ -205,7 +186,7 @@ READINGS: tuple[tuple[tuple[str, ...], tuple[Values, ...]], ...] = (
 def study_suppression() -> Runs:
     """What the study found to matter, further: the suppression's strength, alone and with what else helped."""
     plain = RES32.values("icarl") | {"holdout": 0.1}
-    strong = {"quiet_scale": "old-mean"}
+    strong = {"suppress_scale": "old-mean"}
     changes: list[Values] = [{"gamma2": g} for g in (2, 10, 20)]
     changes += [strong | change for change in ({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2})]
     changes += [strong | {"delta_scale": "mean1"}, strong | {"delta": "differentiated"}, strong | {"temperature": 4}]
@@ -218,7 +199,7 @@ def study_suppression() -> Runs:
 
 
 def _reading(loss: str, change: Values) -> str:
-    """jioc-quiet-scale-old-mean-gamma2-2: the studies' name of a setting."""
+    """jioc-suppress-scale-old-mean-gamma2-2: the studies' name of a setting."""
     told = (f"{key.replace('_', '-')}-{'yes' if value is True else value}" for key, value in change.items())
     return "-".join([loss, *told])
 
@@ -275,92 +256,7 @@ RECIPES = {
 def find(word: str) -> Recipe:
     """The recipe of that name, or the one that a YAML file holds."""
     if word.endswith((".yaml", ".yml")):
-        return read(Path(word))
+        return recipe_file.read(Path(word))
     if word not in RECIPES:
         raise unknown("recipe", word, RECIPES)
     return RECIPES[word]
-
-
-# --- a recipe in a file ---
-
-
-class File(Options):
-    """base: settings of every run. runs: a name and what it changes. matrix: a setting and its values, all combined."""
-
-    base: Values = {}
-    runs: dict[str, Values | None] = {}
-    matrix: dict[str, list[Any]] = {}
-    seeds: tuple[Seed, ...] = (1, 2, 3)
-    scale: float = 1.0
-
-
-def read(path: Path) -> Recipe:
-    """The recipe that a file holds; settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
-    try:
-        file = File.model_validate(settings.read(path))
-    except ValidationError as error:
-        raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
-    if not file.runs and not file.matrix:
-        raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
-    if empty := [key for key, of in file.matrix.items() if not of]:
-        raise Refused(f"{str(path)!r}: {empty[0]} has no values in the matrix")
-    if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
-        raise Refused(f"{str(path)!r}: a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
-    base = merged(PLAIN, _seedless(nested(file.base)))
-    runs: Runs = {}
-    coordinated = False
-    for word, change in (file.runs or {"": {}}).items():
-        for combined in itertools.product(*([(key, value) for value in of] for key, of in file.matrix.items())):
-            name = "-".join([word] * bool(word) + [_word(key, value) for key, value in combined])
-            if not NAME.fullmatch(name):
-                raise Refused(f"{str(path)!r}: {name!r} cannot name a folder; letters, digits and . _ + - can")
-            if name in runs:
-                raise Refused(f"{str(path)!r} names two runs {name!r}")
-            said = merged(nested(change or {}), nested(dict(combined)))
-            runs[name] = merged(base, said)
-            if "method" not in runs[name]:
-                raise Refused(f"{str(path)!r}: run {name!r} has no method")
-            try:
-                config = settings.make(**runs[name])
-                of_method(config, specs.find(config.method))
-                refuse_idle(config.coordination, said.get("coordination", {}))
-                coordinated |= config.coordination.coordinate != "none"
-            except Refused as error:
-                raise Refused(f"{str(path)!r}: run {name!r}: {error}") from None
-    if runs and not coordinated:
-        try:
-            refuse_idle(config.coordination, nested(file.base).get("coordination", {}))
-        except Refused as error:
-            raise Refused(f"{str(path)!r}: {error}") from None
-    return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
-
-
-def _seedless(base: Values) -> Values:
-    """Without the seed of the run that the settings may be of, and those that follow it: a grid has its own."""
-    seed = base.get("seed")
-    return {k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))}
-
-
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-
-
-def nested(values: Values) -> Values:
-    """Dotted names as sections."""
-    found: Values = {}
-    for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        if section:
-            found.setdefault(section, {})[name] = value
-        elif isinstance(value, dict):
-            found.setdefault(key, {}).update(value)
-        else:
-            found[key] = value
-    return found
-
-
-def _word(key: str, value: Any) -> str:
-    """What tells a value in a run's name: jioc, memory-40."""
-    if isinstance(value, str):
-        return value
-    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{key.rpartition('.')[2].replace('_', '-')}-{text.lower()}".replace(",", "+")

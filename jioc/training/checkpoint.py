@@ -76,10 +76,10 @@ def unpack(path: Path) -> State:
         return fill(tree)
 
 
-class Journal:
+class Checkpointer:
     """Keeps a run resumable. `snapshot()` gives the whole state of the run, `restore(state)` takes it up again.
 
-    Of several processes the first has the store; what it reads there, it tells the others.
+    Of several processes the first has the store; what it reads there, it sends to the others.
     """
 
     def __init__(
@@ -96,23 +96,23 @@ class Journal:
         self.world = world
         self._pieces: dict[str, str] = {}  # states of the task at hand and their checksums, the latest last
         self._stage = 0
-        self._going_on = False  # whether a checkpoint is being resumed from
-        self._from: Path | None = None  # that one, where the store is
+        self._resuming = False  # whether a checkpoint is being resumed from
+        self._source: Path | None = None  # that one, where the store is
         self._last = time.monotonic()
 
     # --- between tasks ---
 
-    def resume(self, say: Callable[[str], None]) -> bool:
-        """Take up the newest whole checkpoint; False where there is none at all."""
-        state = self._newest(say) if self.world.first else None
+    def resume(self, note: Callable[[str], None]) -> bool:
+        """Restore the newest whole checkpoint; False where there is none at all."""
+        state = self._newest(note) if self.world.first else None
         if self.world.size > 1:
-            state = self.world.told(state)
+            state = self.world.broadcast(state)
             if state is not None and not self.world.first:
                 self.restore(state)
-        self._going_on, self._stage = state is not None, 0
-        return self._going_on
+        self._resuming, self._stage = state is not None, 0
+        return self._resuming
 
-    def _newest(self, say: Callable[[str], None]) -> State | None:
+    def _newest(self, note: Callable[[str], None]) -> State | None:
         """The state in which the task of the newest whole checkpoint began, restored."""
         if self.store is None:
             return None
@@ -124,12 +124,12 @@ class Journal:
                 self.restore(begin)
                 latest = unpack(folder / list(self._pieces)[-1])
             except (OSError, ValueError, KeyError, SafetensorError) as error:
-                say(f"checkpoint {folder.name} is damaged and not used: {error}")
+                note(f"checkpoint {folder.name} is damaged and not used: {error}")
                 continue
             self.store.cut_log(latest["log"])
             for damaged in folders[: folders.index(folder)]:
                 shutil.rmtree(damaged)  # or the next checkpoint would bring its states along
-            self._from = folder
+            self._source = folder
             return begin
         if folders:
             raise Failed(
@@ -138,44 +138,45 @@ class Journal:
         self.store.cut_log(0)
         return None
 
-    def begin(self) -> None:
-        """A task is about to start."""
-        self._pieces, self._stage, self._going_on = {}, 0, False
+    def begin_task(self) -> None:
+        """Save the run as a task begins."""
+        self._pieces, self._stage, self._resuming = {}, 0, False
         self._write({"begin": self.snapshot()})
 
     # --- within a task ---
 
-    def enter(self) -> State | None:
-        """A stage is about to train. None: from its start; otherwise its progress, the run restored to that moment."""
-        if not self._going_on:
+    def resume_stage(self) -> State | None:
+        """Restore the run to where the stage was left, and give its progress; None: it trains from its start."""
+        if not self._resuming:
             return None
-        name, state = self.world.told(self._reached() if self.world.first else None)
+        name, state = self.world.broadcast(self._reached() if self.world.first else None)
         if state is not None:
             self.restore(state)
         if name != "now":
             self._stage += 1
             return {"finished": True}
-        self._going_on = False
+        self._resuming = False
         return None if state is None else state["progress"]
 
     def _reached(self) -> tuple[str, State | None]:
         """How far the stage at hand had come: its end, a moment of it, or nothing that was kept."""
-        assert self._from is not None
+        assert self._source is not None
         name = f"stage{self._stage}" if f"stage{self._stage}" in self._pieces else "now"
-        return name, unpack(self._from / name) if name in self._pieces else None
+        return name, unpack(self._source / name) if name in self._pieces else None
 
-    def epoch(self, progress: Callable[[], State]) -> None:
+    def end_epoch(self, progress: Callable[[], State]) -> None:
+        """Save the run within a stage, if the last time is long enough ago."""
         if self.store is not None and time.monotonic() - self._last >= self.every:
             self._write({"now": self.snapshot() | {"progress": progress()}})
 
-    def leave_if_told(self, progress: Callable[[], State]) -> None:
+    def save_and_stop_if_asked(self, progress: Callable[[], State]) -> None:
         if self.world.any(self.stop()):
             self._write({"now": self.snapshot() | {"progress": progress()}})
-            self.world.wait()
+            self.world.barrier()
             raise Interrupted("stopped; the run can be resumed" if self.store is not None else "stopped")
 
-    def finish(self) -> None:
-        """A stage has ended."""
+    def end_stage(self) -> None:
+        """Save the run as a stage ends."""
         self._pieces.pop("now", None)
         self._write({f"stage{self._stage}": self.snapshot()})
         self._stage += 1

@@ -4,48 +4,32 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from jioc.config.schedule import lr_at
 from jioc.config.schema import Schedule
 from jioc.coordination import JIOC
 from jioc.data.augment.basic import Augmentation
-from jioc.data.loader import Images, Visits
+from jioc.data.loader import Images, Sampler
 from jioc.device.compile import compiling
 from jioc.device.distributed import World
-from jioc.device.streams import Beside
+from jioc.device.streams import SideStream
 from jioc.errors import Failed
-from jioc.losses import per_image
+from jioc.events import Epoch
 from jioc.methods.base import Method
-from jioc.methods.state import trained_beside
+from jioc.methods.state import modules_of
+from jioc.nets.batchnorm import synchronise
 from jioc.nets.incremental import Net
-from jioc.training.checkpoint import Journal
+from jioc.training.checkpoint import Checkpointer, State
+from jioc.training.execution import Execution
 from jioc.training.steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
 from jioc.types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
-
-
-def lr_at(schedule: Schedule, epoch: int) -> float:
-    """The learning rate of an epoch, counted from 0."""
-    assert schedule.lr is not None and schedule.epochs is not None
-    if schedule.decay == "cosine":
-        return schedule.lr * 0.5 * (1 + math.cos(math.pi * epoch / schedule.epochs))
-    return schedule.lr * 0.1 ** sum(epoch >= m for m in schedule.milestones or ())
-
-
-@dataclass(frozen=True)
-class How:
-    """How a step is carried out; none of it changes what is computed, but for rounding."""
-
-    precision: str  # fp32, tf32 or bf16
-    graph: bool  # the whole step in a CUDA graph
-    compile: bool  # backbones compiled
-    parts: int  # a batch in several parts, to save memory; BN then sees a part at a time
 
 
 class Engine:
@@ -58,18 +42,18 @@ class Engine:
         augment: Augmentation,
         schedules: dict[str, Schedule],
         momentum: float,
-        how: How,
+        execution: Execution,
         order: torch.Generator,
         noise: torch.Generator,
-        journal: Journal,
-        on_epoch: Callable[[dict[str, Any]], None],
+        checkpointer: Checkpointer,
+        on_epoch: Callable[[Epoch], None],
         note: Callable[[str], None],
         world: World,
     ):
         self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
-        self.how, self.device = how, train.device
-        self.order, self.noise, self.journal, self.on_epoch, self.note = order, noise, journal, on_epoch, note
-        self.world = world
+        self.execution, self.device, self.world = execution, train.device, world
+        self.order, self.noise = order, noise
+        self.checkpointer, self.on_epoch, self.note = checkpointer, on_epoch, note
         self.trained = 0  # images, and the seconds spent on them, in the task at hand
         self.seconds = 0.0
 
@@ -77,7 +61,7 @@ class Engine:
         self,
         method: Method,
         task: Task,
-        visits: Visits,
+        sampler: Sampler,
         *,
         stage: str | None = None,
         net: Net | None = None,
@@ -86,7 +70,7 @@ class Engine:
         coordination: JIOC | None = OWN,
         train_mode: bool = True,
     ) -> None:
-        """Train `net` (or only `params`) on the images visited. `stage` names the schedule: first, later or second.
+        """Train `net` (or only `params`) on the sampler's images. `stage` names the schedule: first, later or second.
 
         A `loss` that is given has factors of its own, not the method's weights. A second stage with one is coordinated
         only where that is asked for.
@@ -100,48 +84,41 @@ class Engine:
         loss = loss or method.loss
         if coordination is OWN:
             coordination = None if stage == "second" and loss != method.loss else method.coordination
-        nets = [net, *trained_beside(method, trained)]
+        nets = [net, *modules_of(method, trained)]
 
-        saved = self.journal.enter()
+        saved = self.checkpointer.resume_stage()
         if saved is not None and saved.get("finished"):
             return
         optimiser, set_lr = self._optimiser(trained, schedule.weight_decay or 0.0)
         for part in nets:
             part.train(train_mode)
-        shared = self.world.wrap(net, trained)
-        body = partial(self.step, method, task, shared, loss, coordination, optimiser)
+        if self.world.size > 1 and self.world.bn == "synchronised":
+            synchronise(net)
+        body = partial(self.step, method, task, self.world.wrap(net, trained), loss, coordination, optimiser)
         steps = self._steps(body, nets, trained, optimiser)
-        first_epoch, first_step = 0, 0
-        if saved is not None:
-            first_epoch, first_step = saved["epoch"], saved["step"]
-            self.order.set_state(saved["order"])
-            steps.sums = {name: self.world.own(value.view(-1).to(self.device)) for name, value in saved["sums"].items()}
-            for p, buffer in zip(trained, saved["momentum"], strict=True):
-                optimiser.state[p]["momentum_buffer"].copy_(buffer)
+        first_epoch, first_step = self._restore(saved, steps, optimiser, trained) if saved else (0, 0)
 
         for epoch in range(first_epoch, schedule.epochs):
             before = self.order.get_state()  # from which this epoch's order can be drawn again
-            batches = visits.epoch(self.order)
+            batches = sampler.epoch(self.order)
             set_lr(lr_at(schedule, epoch))
             started = time.perf_counter()
-            with self._compiling(visits):
+            with self._compiling(sampler):
                 steps = self._begin(steps, batches, first_step)
                 for i in range(first_step, len(batches)):
-                    self.journal.leave_if_told(
-                        lambda: _progress(epoch, i, self._everyones(steps.sums), optimiser, trained, before)  # noqa: B023
+                    self.checkpointer.save_and_stop_if_asked(
+                        lambda: _progress(epoch, i, self._gathered(steps.sums), optimiser, trained, before)  # noqa: B023
                     )
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
-                    if loss == method.loss and (epoch, i) == (first_epoch, first_step):
-                        refuse_idle_weights(method, task, steps.sums, coordination)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
             if epoch + 1 < schedule.epochs:
                 after = self.order.get_state()
-                self.journal.epoch(lambda: _progress(epoch + 1, 0, {}, optimiser, trained, after))  # noqa: B023
+                self.checkpointer.end_epoch(lambda: _progress(epoch + 1, 0, {}, optimiser, trained, after))  # noqa: B023
         for part in nets:
             part.eval()
-        self.journal.finish()
+        self.checkpointer.end_stage()
 
     def step(
         self,
@@ -162,61 +139,84 @@ class Engine:
             x = self.train.augmented(part, self.augment, self.noise)
             y = self.train.labels[self.train.own(part)]
             batch = Batch(x, y, y < task.n_old)
-            beside = Beside(self.device)
+            side = SideStream(self.device)
             with world.averaging(net, part is parts[-1]):
                 with self.arithmetic():
-                    with beside, torch.no_grad():
-                        taught = method.teacher_output(x)
+                    with side, torch.no_grad():
+                        teacher_out = method.teacher_output(x)
                     out = net(x)
-                    beside.join()
+                    side.join()
                     with torch.no_grad():
-                        old = method.old_output(out, taught)
+                        old = method.old_output(out, teacher_out)
                 terms = loss(batch, out, old, task)
-                per_image(terms, y, method.spec.name)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
                 means = {name: world.mean(term, len(part)) for name, term in terms.items()}  # the only reduction
-                total = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
-                assert isinstance(total, Tensor)
-                if not total.requires_grad:
-                    raise Failed(f"the loss of {method.spec.name} has no gradient: no term depends on what is trained")
+                total: Any = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
                 (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():
                 if name not in sums:
                     sums[name] = torch.zeros((), device=self.device)
                 sums[name].add_(term.detach().sum())
         optimiser.step()
-        world.mix_statistics(net, len(index))
+        world.average_statistics(net, len(index))
 
     def _parts(self, index: Tensor) -> tuple[Tensor, ...]:
         """What of a batch goes through the network at once: each so-manyth image, as `World.share` has it."""
-        n = self.how.parts
+        n = self.execution.parts
         return tuple(index[i::n] for i in range(min(n, len(index)))) if n > 1 else (index,)
+
+    def _report(
+        self,
+        task: Task,
+        stage: str,
+        epoch: int,
+        schedule: Schedule,
+        sums: Sums,
+        batches: list[Tensor],
+        skipped: int,
+        started: float,
+    ) -> None:
+        """Tell of an epoch that is done."""
+        images = sum(map(len, batches))
+        values = self.world.sum(torch.stack(list(sums.values()))).tolist()
+        means = {name: value / images for name, value in zip(sums, values, strict=True)}
+        for value in sums.values():
+            value.zero_()
+        if not all(map(math.isfinite, means.values())):
+            where = f"task {task.index + 1}, epoch {epoch + 1}"
+            raise Failed(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
+        seconds = time.perf_counter() - started
+        here = sum(map(len, batches[skipped:]))
+        self.trained, self.seconds = self.trained + here, self.seconds + seconds
+        number, speed = task.index + 1, here / max(seconds, 1e-9)
+        lr, epochs = lr_at(schedule, epoch), schedule.epochs or 0
+        self.on_epoch(Epoch(number, stage, epoch + 1, epochs, lr, images, means, seconds, speed))
 
     # --- the machine ---
 
     def arithmetic(self) -> Any:
         """What a step's forward passes run in."""
-        if self.how.precision == "bf16":
+        if self.execution.precision == "bf16":
             return torch.autocast(self.device.type, torch.bfloat16)
         return nullcontext()
 
     def _lay_out(self, net: Net, method: Method) -> None:
-        """On CUDA, convolutions have their channels innermost, and a teacher's are rounded to bf16 once for all."""
+        """On CUDA, put the channels of convolutions innermost, and round a teacher's to bf16 once for all."""
         if self.device.type != "cuda":
             return
         for value in (net, *(getattr(method, name) for name in method.persistent)):
             if isinstance(value, Net):
                 value.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if self.how.precision == "bf16" and method.teacher is not None:
+        if self.execution.precision == "bf16" and method.teacher is not None:
             for module in method.teacher.modules():
                 if isinstance(module, nn.Conv2d):
                     module.to(torch.bfloat16)
 
-    def _compiling(self, visits: Visits) -> Any:
-        if not self.how.compile:
+    def _compiling(self, sampler: Sampler) -> Any:
+        if not self.execution.compile:
             return nullcontext()
-        return compiling(*(len(self.train.own(part)) for part in self._parts(torch.arange(visits.batch_size))))
+        return compiling(*(len(self.train.own(part)) for part in self._parts(torch.arange(sampler.batch_size))))
 
     def _optimiser(
         self, trained: list[nn.Parameter], weight_decay: float
@@ -232,7 +232,7 @@ class Engine:
     def _steps(
         self, body: Any, nets: Sequence[nn.Module], trained: list[nn.Parameter], optimiser: torch.optim.Optimizer
     ) -> Steps:
-        if not self.how.graph:
+        if not self.execution.graph:
             return EagerSteps(body, self.device)
 
         def live() -> list[Tensor]:
@@ -243,7 +243,7 @@ class Engine:
         return GraphSteps(body, self.device, self.noise, live)
 
     def _begin(self, steps: Steps, batches: list[Tensor], first: int) -> Steps:
-        """An epoch starts; a step that cannot be captured is taken as it is from here on."""
+        """Begin an epoch; a step that cannot be captured is taken as it is from here on."""
         try:
             steps.begin(batches, first)
             if isinstance(steps, EagerSteps):
@@ -257,63 +257,27 @@ class Engine:
             steps.begin(batches, first)
         return steps
 
-    def _everyones(self, sums: Sums) -> Sums:
+    # --- what a resumed stage needs ---
+
+    def _gathered(self, sums: Sums) -> Sums:
         """Each process's sums: (processes,) of each term."""
-        return {name: self.world.gathered(value) for name, value in sums.items()}
+        return {name: self.world.gather(value) for name, value in sums.items()}
 
-    def _report(
-        self,
-        task: Task,
-        stage: str,
-        epoch: int,
-        schedule: Schedule,
-        sums: Sums,
-        batches: list[Tensor],
-        skipped: int,
-        started: float,
-    ) -> None:
-        """One line for the log, once the epoch is done."""
-        images = sum(map(len, batches))
-        values = self.world.total(torch.stack(list(sums.values()))).tolist()
-        means = {name: value / images for name, value in zip(sums, values, strict=True)}
-        for value in sums.values():
-            value.zero_()
-        if not all(map(math.isfinite, means.values())):
-            where = f"task {task.index + 1}, epoch {epoch + 1}"
-            raise Failed(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
-        seconds = time.perf_counter() - started
-        here = sum(map(len, batches[skipped:]))
-        self.trained, self.seconds = self.trained + here, self.seconds + seconds
-        self.on_epoch(
-            {
-                "task": task.index + 1,
-                "stage": stage,
-                "epoch": epoch + 1,
-                "epochs": schedule.epochs,
-                "lr": lr_at(schedule, epoch),
-                "images": images,
-                "terms": means,
-                "seconds": seconds,
-                "images_per_second": here / max(seconds, 1e-9),
-            }
-        )
-
-
-def refuse_idle_weights(method: Method, task: Task, terms: Iterable[str], coordination: JIOC | None) -> None:
-    """A weight whose term the method's loss does not have would be ignored. A first task may lack terms of old classes.
-
-    `quiet` is JIOC's, and so may `kd` be, or left out by it.
-    """
-    known = {*terms, "quiet", *(["kd"] if coordination is not None else [])}
-    idle = sorted(method.weights(task).keys() - known) if task.n_old else []
-    if idle:
-        told = f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not return"
-        raise Failed(f"{told}; it returns {', '.join(map(repr, terms))}")
+    def _restore(
+        self, saved: State, steps: Steps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
+    ) -> tuple[int, int]:
+        """Put a stage back to where it was saved: the epoch and the step to go on with."""
+        self.order.set_state(saved["order"])
+        for name, value in saved["sums"].items():
+            steps.sums[name] = self.world.own_part(value.view(-1).to(self.device))
+        for p, buffer in zip(trained, saved["momentum"], strict=True):
+            optimiser.state[p]["momentum_buffer"].copy_(buffer)
+        return saved["epoch"], saved["step"]
 
 
 def _progress(
     epoch: int, step: int, sums: Sums, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter], order: Tensor
-) -> dict[str, Any]:
+) -> State:
     """What the rest of the stage depends on beside the run's state; `order`: the generator before the epoch's draw."""
     momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
     return {"epoch": epoch, "step": step, "sums": dict(sums), "momentum": momentum, "order": order}

@@ -14,7 +14,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from jioc.device.streams import undisturbed
+from jioc.device.streams import capture_lock
 from jioc.errors import first_line
 
 Sums = dict[str, Tensor]
@@ -95,7 +95,7 @@ class GraphSteps:
         # own, so that none that another run works on is captured
         stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
         stream.wait_stream(caller)
-        with undisturbed(), torch.cuda.stream(stream):
+        with capture_lock(), torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
             before = [t.detach().clone() for t in live]  # a clone with a gradient would tie the graph to this stream

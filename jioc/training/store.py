@@ -9,20 +9,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-import yaml
-
-from jioc.config import schema as settings
+from jioc.config import files, index
 from jioc.config.schema import Config
+from jioc.config.values import Values, differences, plain
 from jioc.data.catalogue import DATASETS
 from jioc.errors import Failed, Refused
 from jioc.files import write
-from jioc.resolve.derive import resolve
+from jioc.results import Result
 
 
 class Store:
     """The folder of one run, held by one process."""
-
-    FORMAT = 1  # of result.json; the tables read no later one
 
     def __init__(self, folder: Path, config: Config, resume: bool):
         self.folder = folder
@@ -40,7 +37,7 @@ class Store:
         for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
             shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
         if not (kept := self.folder / "config.yaml").exists():
-            write(kept, yaml.safe_dump(settings.plain(config), sort_keys=False).encode())
+            write(kept, files.text(config).encode())
         self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
 
     def close(self) -> None:
@@ -59,8 +56,8 @@ class Store:
                 "with that mended, --resume goes on from the last checkpoint"
             ) from None
 
-    def result(self, result: dict[str, Any]) -> None:
-        write(self.folder / "result.json", (json.dumps(result, indent=1, allow_nan=False) + "\n").encode())
+    def result(self, result: Result) -> None:
+        result.save(self.folder / "result.json")
 
     def has_result(self, tasks: int) -> bool:
         """Whether result.json is whole and speaks of that many tasks."""
@@ -84,7 +81,7 @@ class Store:
 
 
 def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
-    """A folder that holds something else than the beginning of this run."""
+    """Refuse a folder that holds something else than the beginning of this run."""
     try:
         if not (folder / "config.yaml").exists():
             if folder.exists() and not all(map(_begun, folder.iterdir())):
@@ -92,30 +89,23 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
         elif not resume:
             raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
         else:
-            must_be_the_same(folder, settings.read(folder / "config.yaml"), config)
+            refuse_other_settings(folder, files.read(folder / "config.yaml"), config)
     except OSError as error:
         raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
 
 
-def must_be_the_same(folder: Path, kept: dict[str, Any], config: Config) -> None:
-    """`kept`: the settings of the run that the folder holds. What an older version could not say is at its default.
-    Images and a method's file may have moved: checksums tell whether they are others, once they have been read."""
+def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
+    """Refuse a folder whose run has other settings. `kept`: those of the run that it holds; nothing is imported.
+
+    Images and a method's file may have moved: checksums tell whether they are others, once they have been read.
+    """
     for name in ("data", "method"):
         was, now = str(kept.get(name)), getattr(config, name)
         if Path(was).name == Path(now).name and not {was, now} & DATASETS.keys():
             kept = kept | {name: now}
-    before = settings.make(**kept)
-    differs = _differences(before, config)
-    if differs:
-        with suppress(Refused):  # of a method whose file has other options now
-            differs = _differences(resolve(before), config)
-    if differs:
-        raise Refused(f"{str(folder)!r} holds another run: {', '.join(differs)} differ; choose another --out")
-
-
-def _differences(before: Config, config: Config) -> list[str]:
-    found = settings.differences(settings.plain(before), settings.plain(config))
-    return [name for name in found if name not in settings.MACHINE]
+    differ = [name for name in differences(kept, plain(config)) if name not in index.MACHINE]
+    if differ:
+        raise Refused(f"{str(folder)!r} holds another run: {', '.join(differ)} differ; choose another --out")
 
 
 def locked(folder: Path) -> IO[bytes]:
@@ -155,22 +145,3 @@ def unfinished(folder: Path) -> str | None:
 def _begun(path: Path) -> bool:
     """Whether a run that was killed before its config.yaml was whole may have left this."""
     return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")
-
-
-def readouts(row: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """The figures of each read-out that a task's row of result.json has."""
-    return {name: of for name, of in {"cnn": row["cnn"], "nme": row["nme"], **row["readouts"]}.items() if of}
-
-
-def results(places: list[Path]) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Every result.json at or below the places, in order of path."""
-    for place in places:
-        if not place.exists():
-            raise Refused(f"there is no run at {str(place)!r}")
-        for path in [place] if place.is_file() else sorted(place.rglob("result.json")):
-            try:
-                yield path, json.loads(path.read_bytes())
-            except ValueError:
-                raise Refused(f"{str(path)!r} is not a whole result") from None
-            except OSError as error:
-                raise Refused(f"{str(path)!r} cannot be read: {error.strerror}") from None

@@ -30,7 +30,7 @@ import numpy as np
 from jioc.data.images import decode
 from jioc.data.images.listing import Listing
 from jioc.errors import Failed, Refused
-from jioc.events import Callback
+from jioc.events import Callback, Decoding, Note, Waiting, ignore
 from jioc.files import flush_folder, write
 from jioc.workers import cores, end
 
@@ -94,7 +94,7 @@ def kept(
             return found
         folder.mkdir(parents=True, exist_ok=True)
         with _lock(folder / f".{target.name}.lock", tell):
-            if (found := _open(target, listing.root, thorough, lambda kind, what: None)) is not None:
+            if (found := _open(target, listing.root, thorough, ignore)) is not None:
                 return found  # another process built it while this one waited
             for litter in folder.glob(f".{target.name}.*.partial"):
                 shutil.rmtree(litter, ignore_errors=True)
@@ -136,10 +136,10 @@ def _lock(path: Path, tell: Callback) -> Iterator[None]:
         told = False
         while not _got(lock):
             if not told:
-                tell("note", {"text": "another process is decoding these images; waiting for it"})
+                tell(Note("another process is decoding these images; waiting for it"))
             told = True
             time.sleep(0.1)
-            tell("wait", {})
+            tell(Waiting())
         yield
 
 
@@ -168,7 +168,7 @@ def _opened(target: Path, thorough: bool, tell: Callback) -> Kept | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError):
-        tell("note", {"text": f"the cache {target.name!r} is damaged; it is built again"})
+        tell(Note(f"the cache {target.name!r} is damaged; it is built again"))
         return None
     pixels_file, labels_file = target / "pixels.npy", target / "labels.npy"
     try:
@@ -181,7 +181,7 @@ def _opened(target: Path, thorough: bool, tell: Callback) -> Kept | None:
     except (OSError, ValueError, KeyError, EOFError):
         whole = False
     if not whole:
-        tell("note", {"text": f"the cache {target.name!r} is damaged; it is built again"})
+        tell(Note(f"the cache {target.name!r} is damaged; it is built again"))
         return None
     return Kept(about["classes"], pixels, labels, about["train"], about["record"])
 
@@ -289,7 +289,7 @@ def decode_all(
     """Every file into its row: what is wrong with the rows that stay empty, and whether any file had colour."""
     why: dict[int, str] = {}
     coloured, done = False, 0
-    tell("decode", {"done": 0, "total": len(paths)})
+    tell(Decoding(0, len(paths)))
     chunks = [(i, min(i + CHUNK, len(paths))) for i in range(0, len(paths), CHUNK)]
     if len(chunks) < 2 or not sys.executable:
         answers: Answers = (_here(chunk, paths, pixels, digests, grey) for chunk in chunks)
@@ -302,7 +302,7 @@ def decode_all(
         for answer in answers:
             why |= {row: reason for row, reason in answer["bad"]}
             coloured, done = coloured or answer["colour"], done + answer["rows"]
-            tell("decode", {"done": done, "total": len(paths)})
+            tell(Decoding(done, len(paths)))
     (scratch / "paths.json").unlink(missing_ok=True)
     return why, coloured
 

@@ -17,6 +17,7 @@ from jioc.data.augment.basic import Augment
 from jioc.data.catalogue import Entry
 from jioc.data.dataset import Dataset
 from jioc.errors import Refused
+from jioc.events import Callback
 
 CROP_FLIP_BRIGHTNESS = Augment(pad=4, flip=True, brightness=63 / 255)
 
@@ -45,8 +46,9 @@ STATISTICS = {
 }
 
 
-def load(entry: Entry, where: Path, config: Config) -> Dataset:
+def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
     """The test files may be missing where a share of the training images is held out to judge by."""
+    assert where is not None
     train, test, meta = FILES[entry.name]
     labels, names = KEYS[entry.name]
     mean, std = STATISTICS[entry.name]
@@ -56,7 +58,9 @@ def load(entry: Entry, where: Path, config: Config) -> Dataset:
         test_x, test_y = _images(where, test, labels)
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]
-    return Dataset(entry.name, classes, train_x, train_y, test_x, test_y, mean, std, CROP_FLIP_BRIGHTNESS)
+    return Dataset(
+        entry.name, classes, train_x, train_y, test_x, test_y, mean, std, CROP_FLIP_BRIGHTNESS, tasks=entry.tasks
+    )
 
 
 def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarray, np.ndarray]:

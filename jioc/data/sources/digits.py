@@ -11,9 +11,10 @@ from jioc.config.schema import Config
 from jioc.data.augment.basic import Augment
 from jioc.data.catalogue import Entry
 from jioc.data.dataset import Dataset
+from jioc.events import Callback
 
 
-def load(entry: Entry, where: Path | None, config: Config) -> Dataset:
+def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
     from sklearn.datasets import load_digits
 
     digits = load_digits()
@@ -33,4 +34,5 @@ def load(entry: Entry, where: Path | None, config: Config) -> Dataset:
         mean=(0.3053,),
         std=(0.3762,),
         augment=Augment(pad=1),  # a flipped digit is another sign
+        tasks=entry.tasks,
     )

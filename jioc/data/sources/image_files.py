@@ -18,20 +18,22 @@ from jioc.data.catalogue import Entry, usual_canvas, usual_tasks
 from jioc.data.dataset import Dataset
 from jioc.data.images import cache, listing
 from jioc.data.images.cache import Decoded
+from jioc.data.images.peek import usual_size
 from jioc.data.sources import official
 from jioc.errors import Refused
-from jioc.events import Callback
+from jioc.events import Callback, Note
 from jioc.text import counted
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+    assert where is not None
     found = official.LISTINGS[entry.name](where) if entry.place is None else listing.of_place(where)
     if not found.train:
         first = f": {found.bad[0][0]!r} {found.bad[0][1]}" if found.bad else ""
         raise Refused(f"{str(where)!r} holds no image to train on{first}")
-    size = config.image_size or entry.size
+    size = config.image_size or entry.size or usual_size(where)
     canvas = config.canvas or usual_canvas(size)
     if canvas < size:
         raise Refused(f"--canvas {canvas} is smaller than --image-size {size}")
@@ -49,7 +51,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     n = kept.n_train
     if named and entry.images is not None and (n, len(kept.labels) - n) != entry.images:
         told = f"this copy of {entry.name} has {n:,} training and {len(kept.labels) - n:,} test images"
-        tell("note", {"text": f"{told}; the whole set has {entry.images[0]:,} and {entry.images[1]:,}"})
+        tell(Note(f"{told}; the whole set has {entry.images[0]:,} and {entry.images[1]:,}"))
     return Dataset(
         name=entry.name,
         classes=kept.classes,
@@ -85,14 +87,14 @@ def report(record: dict[str, Any], on_bad: str, tell: Callback, every: bool = Fa
         raise Refused(f"{file!r} {why}{more}; --on-bad skip leaves such files out")
     shown = skipped if every else skipped[:SHOWN]
     for file, why in shown:
-        tell("note", {"text": f"{file!r} {why}; it is left out"})
+        tell(Note(f"{file!r} {why}; it is left out"))
     if len(skipped) > len(shown):
-        tell("note", {"text": f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"})
+        tell(Note(f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"))
     split = [os.path.split(file) for file, _ in shown]
     said = {_untaught(name) for home, name in split if home.lower() in ("", *listing.TRAIN)}  # of a class folder itself
     for text in notes:
         if text not in said:
-            tell("note", {"text": text})
+            tell(Note(text))
 
 
 # --- which image goes where ---

@@ -15,7 +15,7 @@ from types import ModuleType
 import numpy as np
 
 from jioc.config.schema import Config
-from jioc.data.catalogue import Entry, network_for, usual_tasks
+from jioc.data.catalogue import Entry, usual_tasks
 from jioc.data.dataset import Dataset
 from jioc.data.images.cache import Decoded
 from jioc.data.images.listing import File, Listing, composed
@@ -30,11 +30,11 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def entry(place: Path) -> Entry:
     x, y, *_ = arrays(place.resolve())
     classes, size = len(np.unique(y)), min(x.shape[1:3])
-    backbone, stem = network_for(size)
-    return Entry(place.stem, "python_file", classes, usual_tasks(classes), backbone, None, "", size, stem, place=place)
+    return Entry(place.stem, "python_file", classes, usual_tasks(classes), None, None, "", size, None, place=place)
 
 
-def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+    assert where is not None
     from jioc.data.sources.arrays import statistics
     from jioc.data.sources.image_files import assemble, report, usual_augment
 
@@ -57,7 +57,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
         test_y=labels[n:],
         mean=mean,
         std=std,
-        augment=usual_augment(entry.size, entry.size),
+        augment=usual_augment(min(x.shape[2:]), min(x.shape[2:])),
         tasks=usual_tasks(len(classes)),
         record={"layout": "arrays", **record, "fingerprint": _fingerprint(x, labels[:n], judged_x, labels[n:])},
     )

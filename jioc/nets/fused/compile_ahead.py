@@ -7,7 +7,7 @@ from typing import Any
 
 from triton import AsyncCompileMode
 
-from jioc.device.streams import undisturbed
+from jioc.device.streams import capture_lock
 from jioc.workers import cores
 
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -39,7 +39,7 @@ def compile_ahead(key: Hashable, work: Callable[[], object]) -> None:
     """Compile and load every kernel that `work` launches; once for each key. Loading may wait for the device."""
     if key in _ready:
         return
-    with undisturbed():
+    with capture_lock():
         noted = launches(work)
         with ThreadPoolExecutor(cores()) as threads, AsyncCompileMode(threads):
             for kernel, args, words in noted:

@@ -19,7 +19,7 @@ import triton.language as tl
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from jioc.device.streams import Beside
+from jioc.device.streams import SideStream
 from jioc.nets.fused import kernels
 from jioc.nets.fused.compile_ahead import compile_ahead, launch
 from jioc.nets.resnet import BatchNorm, Block, ResNet
@@ -304,7 +304,7 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
     part |= dict(zip(several, parts.split([k.weights * k.parts for k in several]), strict=True))
     gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
     more = {k: d.permute(0, 2, 3, 1).contiguous() for k, d in zip(way.kept, dmaps, strict=True) if d is not None}
-    beside = Beside(x.device)
+    beside = SideStream(x.device)
 
     def through(k: Layer, g: Tensor) -> None:
         """Back through the batch norm of a layer, and to its weights."""

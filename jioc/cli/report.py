@@ -1,0 +1,28 @@
+"""`jioc report`: one self-contained page of many runs."""
+
+from pathlib import Path
+
+from jioc.cli.flags import Parser
+from jioc.errors import Failed
+from jioc.report import page, runs
+
+
+def main(argv: list[str]) -> int:
+    about = "One page with tables, curves, matrices and diagnostics, from result.json alone."
+    parser = Parser("jioc report", description=about)
+    add = parser.add_argument
+    add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
+    add("-o", "--out", type=Path, default=Path("report.html"), help="the page (report.html)")
+    add("--figures", type=Path, metavar="DIR", help="also write figures for a paper there: PDF, SVG, PNG")
+    found = parser.parse(argv)
+    groups = runs.group(runs.read(found.runs))
+    try:
+        page.save(groups, found.out)
+    except OSError as error:
+        raise Failed(f"{str(found.out)!r} cannot be written: {error.strerror}") from None
+    print(f"runs: {sum(len(g.runs) for g in groups)}, settings: {len(groups)}; the page: {found.out}")
+    if found.figures is not None:
+        from jioc.report import figures
+
+        print(f"figures: {len(figures.save(groups, found.figures))} files in {found.figures}")
+    return 0

@@ -1,0 +1,41 @@
+"""Standard output whose reader may leave, and which may lack letters."""
+
+import io
+import os
+import signal
+import sys
+from contextlib import suppress
+from typing import Any, TextIO
+
+from jioc.text import PLAINLY
+
+
+class PipeSafeStdout(io.FileIO):
+    """Standard output, whose reader may leave (`jioc table runs | head`): the command then ends without a word.
+
+    SIGPIPE would end it, too, and just as well where any other pipe breaks, such as one to a process that died. What
+    its encoding lacks is written plainly.
+    """
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            os._exit(128 + signal.SIGPIPE)
+
+    @classmethod
+    def behind(cls, stream: TextIO | None) -> TextIO:
+        if stream is None:  # it was closed
+            return open(os.devnull, "w", encoding="utf-8", errors=PLAINLY)  # noqa: SIM115
+        if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
+            return stream
+        with suppress(BrokenPipeError):  # told by the next write
+            stream.flush()
+        raw = cls(stream.fileno(), "w", closefd=False)
+        return io.TextIOWrapper(
+            raw if stream.write_through else io.BufferedWriter(raw),
+            encoding=stream.encoding,
+            errors=PLAINLY if stream.errors in ("strict", "surrogateescape") else stream.errors,
+            line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )

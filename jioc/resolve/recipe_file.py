@@ -1,0 +1,127 @@
+"""A recipe: named runs, their seeds, the length of their schedules. Also one that somebody keeps in a YAML file.
+
+base: {method: icarl, data: cifar100, memory: 1000}          settings of every run
+runs: {plain: {}, jioc: {coordination.coordinate: jioc}}     a name, and what it changes
+matrix: {memory: [500, 1000]}                                a setting and its values, all combined
+seeds: [1, 2, 3]
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from jioc.config import files, index
+from jioc.config.schedule import rescale
+from jioc.config.schema import Options, Schedule, Seed
+from jioc.config.values import Values, at, make, nested, refusal
+from jioc.errors import Refused
+from jioc.methods.registry import find, own_options
+from jioc.methods.specs import Spec
+from jioc.resolve import validate
+from jioc.resolve.overlay import overlay
+
+Runs = dict[str, Values]
+PLAIN: Values = {"coordination": {"coordinate": "none"}}  # below flags that hold for every run, and may miss some
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    about: str
+    make: Callable[[], Runs]
+    seeds: tuple[int, ...] = (1, 2, 3)
+    scale: float = 1.0  # of the schedules, where the command does not say
+
+
+def scaled(values: Values, spec: Spec, scale: float) -> Values:
+    """Make the schedules that many times as long; what is not given follows the tasks after the first."""
+    if scale == 1:
+        return values
+    given, found = make(**values), dict(values)
+    for stage in index.STAGES:
+        part: Schedule = getattr(given, stage)
+        if stage == "later" and part.epochs is None:
+            part = part.model_copy(update={"epochs": spec.later.epochs})
+        if part.epochs is not None:
+            found[stage] = rescale(part, scale).model_dump(mode="json", exclude_none=True)
+            found |= {"given": [*values["given"], f"{stage}.epochs"]} if "given" in values else {}
+    return found
+
+
+# --- in a file ---
+
+
+class File(Options):
+    base: Values = {}
+    runs: dict[str, Values | None] = {}
+    matrix: dict[str, list[Any]] = {}
+    seeds: tuple[Seed, ...] = (1, 2, 3)
+    scale: float = 1.0
+
+
+def read(path: Path) -> Recipe:
+    """Read a recipe from a file; settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
+    try:
+        file = File.model_validate(files.read(path))
+    except ValidationError as error:
+        raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
+    if not file.runs and not file.matrix:
+        raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
+    runs: Runs = {}
+    try:
+        for name, values in _combined(file):
+            if name in runs:
+                raise Refused(f"two runs are called {name!r}")
+            runs[name] = values
+        if all(at(values, "coordination.coordinate") == "none" for values in runs.values()):
+            validate.idle_coordination("none", nested(file.base).get("coordination", {}))
+    except Refused as error:
+        raise Refused(f"{str(path)!r}: {error}") from None
+    return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
+
+
+def _combined(file: File) -> Iterator[tuple[str, Values]]:
+    """Every run of a file by its name."""
+    if empty := [key for key, of in file.matrix.items() if not of]:
+        raise Refused(f"{empty[0]} has no values in the matrix")
+    if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
+        raise Refused("a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
+    base = overlay(PLAIN, _seedless(nested(file.base)))
+    axes = [[(key, value) for value in of] for key, of in file.matrix.items()]
+    for (word, change), cell in itertools.product((file.runs or {"": {}}).items(), itertools.product(*axes)):
+        name = "-".join([word] * bool(word) + [_word(key, value) for key, value in cell])
+        if not NAME.fullmatch(name):
+            raise Refused(f"{name!r} cannot name a folder; letters, digits and . _ + - can")
+        own = overlay(nested(change or {}), nested(dict(cell)))
+        values = overlay(base, own)
+        if "method" not in values:
+            raise Refused(f"run {name!r} has no method")
+        try:
+            config = make(**values)
+            spec = find(config.method)
+            validate.second_stage(config, spec)
+            own_options(spec, config.options)
+            validate.idle_coordination(config.coordination.coordinate, own.get("coordination", {}))
+        except Refused as error:
+            raise Refused(f"run {name!r}: {error}") from None
+        yield name, values
+
+
+def _seedless(base: Values) -> Values:
+    """Take out the seed of the run that the settings may be of, and those that follow it: a grid has its own."""
+    seed = base.get("seed")
+    return {k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))}
+
+
+def _word(key: str, value: Any) -> str:
+    """What tells a value in a run's name: jioc, memory-40."""
+    if isinstance(value, str):
+        return value
+    text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{key.rpartition('.')[2].replace('_', '-')}-{text.lower()}".replace(",", "+")

@@ -1,0 +1,180 @@
+"""The schema of result.json: the classes that write it and read it. Percentages, unrounded. No torch here.
+
+result = results.read(Path("runs/first/result.json"))
+result.average["cnn"], result.tasks[-1].cnn.old          or result["average"]["cnn"], as in the file
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from jioc.errors import Refused
+from jioc.files import write
+
+FORMAT = 1  # of result.json; no later one is read
+Figures = dict[str, float | None]  # of each read-out
+SUMMARIES = ("average", "last", "forgetting")
+
+
+class Record(BaseModel):
+    """A part of result.json: its fields are also found by name, as in the file."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return getattr(self, name)
+        except AttributeError:
+            raise KeyError(name) from None
+
+    def keys(self) -> Iterator[str]:
+        """The fields that the file has, so that dict(record) is what it holds."""
+        return (name for name in type(self).model_fields if name in self.model_fields_set)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+
+class Accuracy(Record):
+    """Accuracy of a read-out after a task, on the test images of all classes seen."""
+
+    all: float
+    new: float | None = None  # of the classes of the task just learnt
+    old: float | None = None  # of those before; None in the first task
+    top5: float | None = None  # None with fewer than five classes
+    per_task: list[float | None] = []
+    per_class: list[float | None] = []
+
+
+class Diagnostics(Record):
+    """What the paper claims happens inside a network: `diagnostics.py` says how each figure is measured."""
+
+    old_mass_on_new: float | None = None
+    new_mass_on_old: float | None = None
+    drift_on_old: float | None = None
+    weight_norms: list[float | None] | None = None
+    mean_logits: list[float | None] | None = None
+    trained_on: list[int] | None = None
+    delta_by_class: list[float | None] | None = None
+    calibration_error: float | None = None
+    confusion: list[list[int]] | list[str] | None = None
+    many: float | None = None
+    medium: float | None = None
+    few: float | None = None
+
+
+class TaskRow(Record):
+    """A task that was learnt."""
+
+    task: int  # 1 for the first
+    classes: Annotated[list[int], Field(min_length=2, max_length=2)]  # the classes from the first to before the second
+    memory: int | None = None  # exemplars kept
+    seconds: float | None = None
+    images_per_second: float | None = None  # trained on
+    cnn: Accuracy  # of the head
+    nme: Accuracy | None = None  # of the nearest class mean
+    readouts: dict[str, Accuracy] = {}  # of others that the method has
+    diagnostics: Diagnostics | None = None
+
+    @property
+    def by_readout(self) -> dict[str, Accuracy]:
+        """Every read-out that the row has."""
+        return {"cnn": self.cnn, **({"nme": self.nme} if self.nme else {}), **self.readouts}
+
+
+class Environment(Record):
+    """Where the run was trained."""
+
+    torch: str | None = None
+    python: str | None = None
+    device: str | None = None
+    threads: int | None = None
+    precision: str | None = None
+    engine: str | None = None
+    processes: int | None = None
+
+
+class DataRecord(Record):
+    """What the run was trained on: split, files left out, mean and deviation, the images' fingerprint."""
+
+    model_config = ConfigDict(extra="allow")
+
+    fingerprint: str | None = None
+
+
+class Result(Record):
+    """A run."""
+
+    format: int = FORMAT
+    jioc: str | None = None
+    commit: str | None = None  # of the code that ended the run
+    commits: list[str | None] = []  # of all that were at work on it, the first one first
+    command: str | None = None  # that repeats it
+    config: dict[str, Any]
+    environment: Environment = Environment()
+    method: Any = None  # see methods/record.py
+    headline: str = "cnn"  # the read-out by which the method is judged
+    classes: list[str]  # in the order they are learnt
+    counts: list[int] = []  # training images of each class
+    data: DataRecord = DataRecord()
+    tasks: list[TaskRow]
+    average: Figures = {}  # of the accuracy over the tasks, the first included
+    last: Figures = {}
+    forgetting: Figures = {}  # best accuracy on a past task minus the final one, mean over the past tasks
+    complete: bool = False
+
+    def save(self, path: Path) -> None:
+        write(path, (json.dumps(self.plain(), indent=1, allow_nan=False) + "\n").encode())
+
+    @classmethod
+    def of_file(cls, content: bytes) -> Self:
+        return cls.model_validate_json(content)
+
+
+def read(path: Path) -> Result:
+    """Read a result of at least a task; one that is damaged is refused with its name."""
+    name = repr(str(path))
+    try:
+        content = path.read_bytes()
+        values = json.loads(content)
+    except OSError as error:
+        raise Refused(f"{name} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise Refused(f"{name} is not a whole result") from None
+    version = values.get("format") if isinstance(values, dict) else None
+    if not isinstance(version, int) or not {"config", "classes", "tasks"} <= values.keys():
+        raise Refused(f"{name} is not a result of jioc")
+    if version > FORMAT:
+        raise Refused(f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it")
+    try:
+        result = Result.of_file(content)
+    except ValidationError as error:
+        raise _damaged(name, error) from None
+    if not result.tasks:
+        raise Refused(f"{name} holds no task yet")
+    if not all(result.headline in row.by_readout for row in result.tasks):
+        raise Refused(f"{name} is damaged: 'headline' names a read-out that some task lacks")
+    if result.complete and result.average.get(result.headline) is None:
+        raise Refused(f"{name} is damaged: 'average' has no {result.headline!r}")
+    return result
+
+
+def _damaged(name: str, error: ValidationError) -> Refused:
+    first = error.errors()[0]
+    part, *rest = map(str, first["loc"])
+    why = first["msg"][0].lower() + first["msg"][1:]
+    if part == "tasks" and rest:
+        return Refused(f"task {int(rest[0]) + 1} of {name} is damaged: {'.'.join(rest[1:])}: {why}")
+    return Refused(f"{name} is damaged: {part!r}: {why}")
+
+
+def find(places: list[Path]) -> Iterator[Path]:
+    """Every result.json at or below the places, in order of path."""
+    for place in places:
+        if not place.exists():
+            raise Refused(f"there is no run at {str(place)!r}")
+        yield from [place] if place.is_file() else sorted(place.rglob("result.json"))

@@ -1,0 +1,87 @@
+"""The parts of a run, made from its settings: method, generators, images."""
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from jioc.config.schema import Config
+from jioc.coordination import JIOC
+from jioc.data.dataset import Dataset
+from jioc.data.loader import Images
+from jioc.data.scenario import Scenario
+from jioc.data.stream import Streamed
+from jioc.memory import Memory
+from jioc.methods import registry
+from jioc.methods.base import Method
+from jioc.methods.contract import check_init
+from jioc.nets.incremental import build, drawing_from
+
+RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
+
+
+def make_method(config: Config, channels: int, generator: torch.Generator, device: torch.device) -> Method:
+    """The method of a resolved configuration, before its first task."""
+    cls, spec = registry.load(config.method), registry.find(config.method)
+    plain: dict[str, Any] = {
+        "backbone": config.backbone,
+        "stem": config.stem,
+        "channels": channels,
+        "cosine": False,
+        "maps": False,
+        "head": "linear",
+        "sizes": [],
+    }
+    total, per_class = (None, None) if spec.memory == "all" else (config.memory, config.memory_per_class)
+    if spec.memory == "none":
+        total, per_class = 0, None
+    parts: dict[str, Any] = {
+        "net": build(cls.plan(plain), generator).to(device),
+        "memory": Memory(total, per_class, config.select),
+        "options": registry.own_options(spec, config.options),
+        "coordination": None if config.coordination.coordinate == "none" else JIOC(**dict(config.coordination)),
+        "generator": generator,
+    }
+    with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
+        return check_init(cls(**parts))
+
+
+def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:
+    """The only sources of randomness, seeded for a run that begins after so many tasks."""
+    later = [after] if after else []
+    order, noise = np.random.SeedSequence([config.data_seed or 0, *later]).generate_state(2)
+    weights = config.init_seed or 0
+    if later:
+        weights = np.random.SeedSequence([weights, *later]).generate_state(1)[0]
+    return {
+        "order": torch.Generator().manual_seed(int(order)),
+        "noise": torch.Generator(device).manual_seed(int(noise)),
+        "weights": torch.Generator().manual_seed(int(weights)),
+    }
+
+
+def evaluated(dataset: Dataset, scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
+    """The images, and their labels, that accuracy is measured on."""
+    return (dataset.train_x, dataset.train_y) if scenario.held_out else (dataset.test_x, dataset.test_y)
+
+
+def streams(word: str, dataset: Dataset, scenario: Scenario, device: torch.device) -> bool:
+    """Whether batches are sent from the disk. On a CPU the memory map is resident: the system reads what is used."""
+    if word != "auto" or device.type != "cuda":
+        return word == "yes"
+    size = dataset.train_x.nbytes + evaluated(dataset, scenario)[0].nbytes
+    return size > RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]
+
+
+def images(dataset: Dataset, scenario: Scenario, device: torch.device, streamed: bool) -> tuple[Images, Images]:
+    """Training images and those that accuracy is measured on, labelled in the order of learning."""
+    kind = Streamed if streamed else Images
+
+    def labelled(x: np.ndarray, y: np.ndarray, classes: list[np.ndarray]) -> Images:
+        labels = np.full(len(y), -1, np.int64)
+        for c, index in enumerate(classes):
+            labels[index] = c
+        return kind(x, labels, dataset.mean, dataset.std, device, dataset.size)
+
+    train = labelled(dataset.train_x, dataset.train_y, scenario.train)
+    return train, labelled(*evaluated(dataset, scenario), scenario.test)

@@ -1,0 +1,94 @@
+"""What a run measures after a task: accuracy of every read-out, and the diagnostics."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from jioc import diagnostics, metrics
+from jioc.data.loader import Images
+from jioc.data.scenario import Scenario
+from jioc.device.distributed import World
+from jioc.errors import Failed
+from jioc.methods.base import Method
+from jioc.methods.contract import check_readouts
+from jioc.nets.incremental import Net
+from jioc.results import Accuracy, Diagnostics
+from jioc.training.execution import cudnn_benchmark_off
+from jioc.types import Task
+
+AT_ONCE = 1000  # images of a forward pass
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Passes over test images, shared out among the processes of a run."""
+
+    method: Method
+    images: Images
+    scenario: Scenario
+    world: World
+
+    @torch.no_grad()
+    def scores_of_new(self, task: Task) -> Tensor | None:
+        """What the network as it is says of the test images of classes it is about to learn: (m, K_old)."""
+        if task.n_old == 0:
+            return None
+        self.method.net.eval()
+        parts = self._index(self.scenario.test[task.new]).split(AT_ONCE)
+        with cudnn_benchmark_off():
+            return torch.cat(self.world.map_sharded(lambda part: self._readouts(part)["cnn"], parts))
+
+    @torch.no_grad()
+    def __call__(
+        self, task: Task, before: Tensor | None, trained_on: list[int]
+    ) -> tuple[dict[str, Accuracy], Diagnostics]:
+        """Every read-out on the test images of all classes seen.
+
+        `before` and `trained_on` are what the diagnostics compare with: the scores of the new classes' images as the
+        task came, and the images of each class that it trained on.
+        """
+        self.method.net.eval()
+
+        def scored(part: Tensor) -> dict[str, Tensor]:
+            scores = self._readouts(part)
+            check_readouts(self.method, scores, len(part))
+            ranked = {name: s.topk(min(5, task.n_seen)).indices for name, s in scores.items()}
+            return ranked | {"logits": scores["cnn"]}
+
+        index = self._index(self.scenario.test[: task.n_seen])
+        with cudnn_benchmark_off():
+            every = self.world.map_sharded(scored, index.split(AT_ONCE))
+        found = {name: torch.cat([part[name] for part in every]) for name in every[0]}
+        logits, y = found.pop("logits"), self.images.labels[index]
+        accuracies = {name: metrics.accuracy(ranked, y, task.sizes) for name, ranked in found.items()}
+        self._check_headline(accuracies)
+        measured: dict[str, Any] = diagnostics.diagnose(logits, y, task, before, self.method.head_weight(), trained_on)
+        measured |= diagnostics.thirds(accuracies["cnn"].per_class, self.scenario.counts[: task.n_seen])
+        return accuracies, Diagnostics(**measured)
+
+    def _check_headline(self, accuracies: dict[str, Accuracy]) -> None:
+        spec = self.method.spec
+        if spec.headline not in accuracies:
+            why = " (no exemplar is kept)" if not len(self.method.memory) else ""
+            given = ", ".join(map(repr, accuracies))
+            raise Failed(f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {given}{why}")
+
+    def _readouts(self, part: Tensor) -> dict[str, Tensor]:
+        return self.method.readouts(self.images.plain(part))
+
+    def _index(self, classes: list[np.ndarray]) -> Tensor:
+        return torch.from_numpy(np.concatenate(classes)).to(self.images.device)
+
+
+@torch.no_grad()
+def unit_features(net: Net, images: Images, index: Tensor, world: World) -> Tensor:
+    """Unit-norm features (n, d) of training images under the test transform."""
+    net.eval()
+    parts = index.to(images.device).split(AT_ONCE)
+    with cudnn_benchmark_off():
+        found = world.map_sharded(lambda part: net(images.plain(part)).features.float(), parts)
+    return F.normalize(torch.cat(found), dim=1)

@@ -1,0 +1,207 @@
+"""Load a saved model. Nothing is unpickled, no file but the model's own is opened, no code that it names is run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from jioc.config import index
+from jioc.config.schema import Config
+from jioc.config.values import make
+from jioc.data import catalogue
+from jioc.device.pick import pick_device
+from jioc.errors import Refused, first_line
+from jioc.methods import registry
+from jioc.methods.base import Method
+from jioc.nets.incremental import build
+from jioc.resolve.derive import resolve
+from jioc.training.build import make_method
+from jioc.training.checkpoint import State, unpack
+from jioc.training.classifier import Preprocessing
+from jioc.training.learner import Learner
+from jioc.training.model import AUGMENTS, EXEMPLARS, WEIGHTS, About, next_name, read_about, same_file
+from jioc.training.store import model_folder
+
+
+def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None) -> Learner:
+    """The model in a folder. `to_learn`: with its exemplars; `method`: the file of a method of one's own."""
+    where = pick_device(make(method="", device=device).device)
+    folder = model_folder(Path(place))
+    for last in (False, False, True):
+        about = read_about(folder)
+        if to_learn and EXEMPLARS not in about.files:
+            raise Refused(_why_no_exemplars(about, folder))
+        if to_learn and about.augment is None:
+            raise Refused(f"{str(folder)!r} was trained with an augmentation of one's own, so learning cannot continue")
+        try:
+            weights = _tensors(folder / WEIGHTS, about)
+            learning = _tensors(folder / EXEMPLARS, about) if to_learn else None
+            break
+        except Replaced:
+            if last:
+                raise Refused(f"{str(folder)!r} holds no whole model: it is being replaced again and again") from None
+    with _refused_as(folder):
+        learner = from_parts(about, weights, learning, where, method)
+    return learner
+
+
+def _why_no_exemplars(about: About, folder: Path) -> str:
+    if str(about.config.get("method")) == "joint":
+        return "joint training needs every image it has seen, and a saved model keeps none: learning cannot continue"
+    return f"{str(folder)!r} was saved without its exemplars, so learning cannot continue"
+
+
+class Replaced(Exception):
+    """Another process put another file in the place of the one that was being read."""
+
+
+def _tensors(path: Path, about: About) -> State:
+    """The state in the file that model.json means, which may still have the name it was written under."""
+    wanted = about.files.get(path.name)
+    found = [p for p in (path, next_name(path)) if p.is_file()]
+    if wanted is None or not found:
+        raise Refused(f"{str(path.parent)!r} holds no whole model: {path.name} is missing")
+    for candidate in found:
+        try:
+            with open(candidate, "rb") as file:
+                before = os.fstat(file.fileno())
+                if not same_file(file, wanted):
+                    continue
+                try:
+                    with _refused_as(path.parent, path.name):
+                        state = unpack(candidate)
+                except Refused:
+                    if os.path.samestat(before, os.stat(candidate)):
+                        raise
+                    raise Replaced from None
+                if not os.path.samestat(before, os.stat(candidate)):
+                    raise Replaced
+                return state
+        except FileNotFoundError:
+            raise Replaced from None
+        except OSError as error:
+            raise Refused(f"{str(candidate)!r} cannot be read: {error.strerror}") from None
+    if read_about(path.parent).files.get(path.name) != wanted:
+        raise Replaced
+    size = os.stat(path).st_size if path.exists() else -1
+    why = f"{path.name} does not match its checksum"
+    if size != wanted.bytes:
+        why = f"{path.name} has {size:,} bytes, not {wanted.bytes:,}"
+    raise Refused(f"{str(path.parent)!r} holds no whole model: {why}")
+
+
+@contextmanager
+def _refused_as(folder: Path, part: str = "") -> Iterator[None]:
+    """Whatever goes wrong with the contents of a model is a sentence about the model."""
+    try:
+        yield
+    except Refused:
+        raise
+    except SafetensorError as error:
+        raise Refused(
+            f"{str(folder)!r} holds no whole model: {part or 'a part'} is no safetensors file ({error})"
+        ) from None
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
+        told = first_line(error)
+        told = f"it lacks {told}" if isinstance(error, KeyError) else told
+        raise Refused(f"{str(folder)!r} holds no whole model: {told}") from None
+
+
+# --- from plain data ---
+
+
+def from_parts(
+    about: About, weights: State, learning: State | None, device: torch.device, method: str | None = None
+) -> Learner:
+    """`method`: a Python file that may be run, for a model of a method of somebody's own."""
+    if (told := about.sound()) is not None:
+        raise ValueError(told)
+    c, h, w = about.image
+    kept = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
+    side = None if kept == about.image else w
+    seen = Preprocessing(kept, side, tuple(about.mean), tuple(about.std), _augment_from(about.augment))
+    config = _config(about, method)
+    made = make_method(config, c, torch.Generator(), device)
+    state: State = weights | {"teacher": learning and learning["teacher"], "memory": []}
+    _sound_networks(about, made, state)
+    for name in about.plans.keys() & set(made.persistent):
+        if state[name] is not None:
+            frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
+            state[name] = {"plan": about.plans[name], "weights": state[name], **frozen}
+    made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
+    learner = Learner(
+        config=config,
+        preprocessing=seen,
+        classes=list(about.classes),
+        sizes=tuple(about.sizes),
+        method=made,
+        device=device,
+        exemplars=None if learning is None else _exemplars(learning, seen, len(about.classes)),
+        generators={} if learning is None else _generators(learning),
+        counts=list(about.counts),
+    )
+    for name, scores in learner.readouts(np.zeros((1, *kept), np.uint8)).items():
+        if scores.shape != (1, len(about.classes)):
+            raise ValueError(f"its read-out {name} does not fit its classes")
+    return learner
+
+
+def _config(about: About, method: str | None) -> Config:
+    values = {k: v for k, v in about.config.items() if k not in index.MACHINE}
+    values["method"] = registry.of_model(
+        str(values.get("method")), method, about.method.sha256 if about.method else None
+    )
+    entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
+    return resolve(make(**values), entry)
+
+
+def _sound_networks(about: About, made: Method, state: State) -> None:
+    """Every network as large as the tensors that the file holds for it, before one is made."""
+    missing = [name for name in made.persistent if name not in state]
+    if missing:
+        raise ValueError(f"it lacks {missing[0]}")
+    for name in about.plans.keys() & set(made.persistent):
+        plan, tensors = about.plans[name], state[name]
+        if tensors is None:
+            continue
+        if plan.get("sizes") != about.sizes or not 1 <= plan.get("backbones", 1) <= len(tensors):
+            raise ValueError(f"the plan of {name} does not fit its classes")
+        with torch.device("meta"):
+            empty = build(plan)
+            try:
+                empty.load_state_dict(tensors, assign=True)
+            except RuntimeError:  # a page of names
+                raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
+
+
+def _exemplars(learning: State, seen: Preprocessing, classes: int) -> list[np.ndarray]:
+    held, images = learning["held"], learning["images"]
+    if tuple(images.shape) != (sum(held), *seen.shape) or len(held) != classes or min(held) < 0:
+        raise ValueError("its exemplars do not fit its classes")
+    return np.split(images.numpy(), np.cumsum(held)[:-1])
+
+
+def _generators(learning: State) -> dict[str, tuple[str, Tensor]]:
+    found = {name: (part["kind"], part["state"]) for name, part in learning["generators"].items()}
+    for name in ("order", "noise", "weights"):
+        kind, state = found[name]
+        if kind == "cpu":
+            torch.Generator().set_state(state)  # refuses what is no state
+    return found
+
+
+def _augment_from(values: dict[str, Any] | None) -> Any:
+    if values is None:
+        return None
+    numbers = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k != "kind"}
+    for value in numbers.values():
+        for v in value if isinstance(value, tuple) else [value]:
+            if not isinstance(v, (int, float)) or not 0 <= v <= 4096:
+                raise ValueError(f"its augmentation has {v!r}")
+    return AUGMENTS[values["kind"]](**numbers)

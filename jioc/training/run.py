@@ -1,0 +1,96 @@
+"""Start a run: from settings to what `runner.Run` is made from.
+
+import jioc
+result = jioc.run(method="icarl", data="digits", coordination={"coordinate": "jioc"})
+result.average["cnn"]
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from jioc.config import values as settings
+from jioc.config.schema import Config
+from jioc.data.dataset import Dataset
+from jioc.data.load import load
+from jioc.device.distributed import ALONE, World, process_group
+from jioc.errors import Refused
+from jioc.events import Callback
+from jioc.resolve import repeat, validate
+from jioc.resolve.derive import resolve
+from jioc.results import Result
+from jioc.stopping import until
+from jioc.training.preflight import preflight
+from jioc.training.runner import Run
+from jioc.training.store import Store, refuse_taken
+
+
+def run(
+    config: Config | None = None,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    callback: Callback | None = None,
+    stop: Callable[[], bool] | None = None,
+    **values: Any,
+) -> Result:
+    """One run, from a configuration or from its values.
+
+    With `out` it is kept there and can be resumed; without, nothing is written. `stop` is asked before every step; when
+    it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every process calls this alike; the
+    first one writes and calls back, and all return the result.
+    """
+    if config is None:
+        config = settings.make(**values)
+    elif not isinstance(config, Config):
+        raise Refused(
+            f"jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; not {config!r}"
+        )
+    elif values:
+        raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
+    config = resolve(config)
+    validate.unused(config)
+    return execute(config, out=out, resume=resume, callback=callback, stop=stop)
+
+
+def execute(
+    config: Config,
+    *,
+    out: Path | None = None,
+    resume: bool = False,
+    callback: Callback | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> Result:
+    """Run a resolved configuration, on the processes that torchrun has started."""
+    with process_group(config.bn) as world:
+        world.must_agree("settings", settings.digest(config))
+        if not world.first:
+            out = callback = None
+        return execute_on(config, load, out=out, resume=resume, callback=callback, stop=stop, world=world)
+
+
+def execute_on(
+    config: Config,
+    load: Callable[[Config, Callback], Dataset],
+    *,
+    out: Path | None,
+    resume: bool,
+    callback: Callback | None,
+    stop: Callable[[], bool] | None,
+    world: World = ALONE,
+    on: Callable[[torch.device], AbstractContextManager[Any]] = nullcontext,
+) -> Result:
+    """Run a resolved configuration with the images that `load` gives, within what `on` gives for its device."""
+    if out is not None:
+        refuse_taken(Path(out), config, resume)  # before images are decoded
+    plan = preflight(config, load(config, until(stop, callback)), world)
+    store = None if out is None else Store(Path(out), config, resume)
+    try:
+        with on(plan.device):
+            return Run(plan, store, callback, stop, command=repeat.line(config)).run_tasks()
+    finally:
+        if store is not None:
+            store.close()

@@ -22,7 +22,19 @@ from jioc.resolve.pycil import METHODS
 
 TOLERANCE = 2.0  # points
 READ = 0.5  # more, where a figure was read off a plot
-HEADS = ["run", "read-out", "n", "ours", "paper", "difference", "within", "PyCIL", "difference", "within", "source"]
+HEADS = [
+    "run",
+    "read-out",
+    "n",
+    "ours",
+    "paper",
+    "difference",
+    "within",
+    "PyCIL",
+    "difference",
+    "within",
+    "source",
+]
 
 
 @dataclass(frozen=True)
@@ -61,7 +73,15 @@ def told(place: Path, figures: list[Figure]) -> str:
     wide = max(len(repeated(g)) for g in shown)
     again = [f"{repeated(g):{wide}}  # {g.name}" for g in shown]
     return "\n".join(
-        [*(f"| {' | '.join(line)} |" for line in lines), "", *(f"- {n}" for n in notes), "", "```", *again, "```"]
+        [
+            *(f"| {' | '.join(line)} |" for line in lines),
+            "",
+            *(f"- {n}" for n in notes),
+            "",
+            "```",
+            *again,
+            "```",
+        ]
     )
 
 
@@ -71,7 +91,9 @@ def baseline(config: dict[str, Any]) -> bool:
 
 def coded(config: dict[str, Any], method: str) -> bool:
     """Whether it is the method as PyCIL has it in its code."""
-    return config["method"] == method and all(config["options"][k] == v for k, v in METHODS[method].options.items())
+    return config["method"] == method and all(
+        config["options"][k] == v for k, v in METHODS[method].options.items()
+    )
 
 
 def beside(g: Group, figures: list[Figure]) -> list[list[str]]:
@@ -84,7 +106,9 @@ def beside(g: Group, figures: list[Figure]) -> list[list[str]]:
         ours = [f.readout.upper(), str(len(values[0])), both(*map(spread, values))]
         ours += compared(values, (theirs if f.readout == "cnn" else None, None), TOLERANCE)
         pycil = compared(values, (f.average, f.last), TOLERANCE + READ * f.read)
-        lines.append([g.name * (not lines), *([""] * len(ours) if f.readout == shown else ours), *pycil, f.source])
+        lines.append(
+            [g.name * (not lines), *([""] * len(ours) if f.readout == shown else ours), *pycil, f.source]
+        )
         shown = f.readout
     return lines
 
@@ -99,7 +123,10 @@ def compared(ours: Values, theirs: Theirs, tolerance: float) -> list[str]:
     if less == [None, None]:
         return ["–"] * 3
     within = all(abs(points) <= tolerance for points in less if points is not None)
-    told = [both(*(None if v is None else f"{v:{form}}" for v in of)) for of, form in ((theirs, ""), (less, "+.2f"))]
+    told = [
+        both(*(None if v is None else f"{v:{form}}" for v in of))
+        for of, form in ((theirs, ""), (less, "+.2f"))
+    ]
     return [*told, "yes" if within else "**no**"]
 
 

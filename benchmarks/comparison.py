@@ -35,7 +35,9 @@ def told(place: Path) -> str:
     names = dict.fromkeys(g.name for g in groups)
     lines = [f"| | {' | '.join(f'{p} | paper' for p in by_place)} |", "|---|" + "---:|---:|" * len(by_place)]
     for name in names:
-        lines.append(f"| {' | '.join([name, *(f for of in by_place.values() for f in figures(of.get(name)))])} |")
+        lines.append(
+            f"| {' | '.join([name, *(f for of in by_place.values() for f in figures(of.get(name)))])} |"
+        )
     notes = [
         "average accuracy over the tasks in percent, ± standard deviation over seeds; in brackets: the gain over the "
         "same method without coordination, seed by seed",

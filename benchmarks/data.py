@@ -25,10 +25,10 @@ PLAIN = 5000  # images that the plain loader reads; its rate does not depend on 
 
 START = """
 import json, os, resource, sys, time
-from jioc.config import schema as settings
+from jioc.config import values as settings
 from jioc.resolve.derive import resolve
 import jioc.training.runner
-from jioc.data.dataset import load
+from jioc.data.load import load
 imported = time.perf_counter()
 marks = [0.0]
 def tell(kind, what):
@@ -60,7 +60,9 @@ def make(folder: Path, images: int) -> None:
 
 def plain(folder: Path) -> float:
     """Images a second, one at a time."""
-    paths = [path for name in sorted(os.listdir(folder)) for path in sorted((folder / name).iterdir())][:PLAIN]
+    paths = [path for name in sorted(os.listdir(folder)) for path in sorted((folder / name).iterdir())][
+        :PLAIN
+    ]
     started = time.perf_counter()
     for path in paths:
         with open(path, "rb") as file:
@@ -82,7 +84,9 @@ def start(folder: Path, cache: Path) -> dict[str, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--images", type=int, default=100_000)
-    parser.add_argument("--folder", type=Path, help="images made by an earlier run; made there if it is not there")
+    parser.add_argument(
+        "--folder", type=Path, help="images made by an earlier run; made there if it is not there"
+    )
     words = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder, cache = words.folder or Path(scratch) / "images", Path(scratch) / "cache"
@@ -92,7 +96,9 @@ def main() -> None:
         cores = len(os.sched_getaffinity(0))
         before = plain(folder)
         first = start(folder, cache)
-        alone = (before + plain(folder)) / 2  # on both sides of the first start: other work on the machine counts alike
+        alone = (
+            before + plain(folder)
+        ) / 2  # on both sides of the first start: other work on the machine counts alike
         seconds = min(start(folder, cache)["data"] for _ in range(3))
         size = sum(f.stat().st_size for f in cache.rglob("*.npy")) / 2**30
     rate, decoding = (first["images"] / first[kind] for kind in ("data", "decoding"))

@@ -56,7 +56,9 @@ class Claim:
 
 
 def diagnostic(name: str) -> Callable[[Run], float | None]:
-    return lambda run: mean_std([v for row in later(run) if (v := row["diagnostics"].get(name)) is not None])[0]
+    return lambda run: mean_std([v for row in later(run) if (v := row["diagnostics"].get(name)) is not None])[
+        0
+    ]
 
 
 def later(run: Run) -> list[dict[str, Any]]:
@@ -186,7 +188,9 @@ def claims(found: Columns) -> Figure | None:
         return None
     measured = [claim for claim in CLAIMS if any(p.values(claim)[0] for of in shown.values() for p in of)]
     tallest = max(map(len, shown.values()))
-    figure, axes = sheet(PAGE, 0.95 + len(shown) * (0.5 + 0.2 * tallest), len(shown), len(measured), sharex="col")
+    figure, axes = sheet(
+        PAGE, 0.95 + len(shown) * (0.5 + 0.2 * tallest), len(shown), len(measured), sharex="col"
+    )
     for row, (title, of) in zip(axes, shown.items(), strict=True):
         for ax, claim in zip(row, measured, strict=True):
             dumbbells(ax, of, claim)
@@ -200,7 +204,10 @@ def claims(found: Columns) -> Figure | None:
         bottom.set_xlabel(claim.unit)
     handles = [
         Line2D([], [], ls="", marker="o", mfc="white", mec=GREY, label="without JIOC"),
-        *(Line2D([], [], color=ink, marker=mark, mfc=fill, label=word) for (ink, mark, fill), word in WORDS.items()),
+        *(
+            Line2D([], [], color=ink, marker=mark, mfc=fill, label=word)
+            for (ink, mark, fill), word in WORDS.items()
+        ),
         Line2D([], [], color=GREY, ls=":", lw=1, label="the aim"),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
@@ -218,7 +225,9 @@ def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.grid(False, axis="y")
     if claim.measure is many_less_few and not any(pair.values(claim)[0] for pair in of):
-        ax.text(0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, ha="center", va="center", color=GREY)
+        ax.text(
+            0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, ha="center", va="center", color=GREY
+        )
         return
     for y, pair in enumerate(of):
         (before, apart_before), (after, apart_after) = map(mean_std, pair.values(claim))
@@ -233,7 +242,9 @@ def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
         ax.plot(after, y, marker=mark, ls="", color=ink, mfc=fill, ms=4.2, zorder=4)
 
 
-def sheet(width: float, height: float, rows: int, count: int, **shared: Any) -> tuple[Figure, list[list[Axes]]]:
+def sheet(
+    width: float, height: float, rows: int, count: int, **shared: Any
+) -> tuple[Figure, list[list[Axes]]]:
     figure = Figure(figsize=(width, height))
     return figure, figure.subplots(rows, count, squeeze=False, **shared).tolist()
 
@@ -279,7 +290,9 @@ def draw(place: Path, target: Path) -> list[Path]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("results", type=Path)
     parser.add_argument("target", type=Path, help="a folder for the figures")
     found = parser.parse_args()

@@ -20,7 +20,7 @@ from jioc.resolve import recipes
 RESULTS = Path(__file__).parent / "results"
 GRIDS = {  # what gave the runs of a folder, in the order of the rows
     "table6": "table6",
-    "table6-old-mean": "table6 --quiet-scale old-mean --out runs/old-mean",
+    "table6-old-mean": "table6 --suppress-scale old-mean --out runs/old-mean",
     "table6-mean1": "table6 --delta-scale mean1 --out runs/mean1",
     "table6-controls": "table6-controls",
 }
@@ -54,11 +54,15 @@ def table() -> str:
     lines.append("|---|---:|" + "---:|" * (len(FIGURES) + 4))
     for group in groups:
         pairs = [(run.result["tasks"], without[run.config["seed"]]) for run in group.runs]
-        cells = [spread([figure(ours) - figure(bare) for ours, bare in pairs], "+") for figure in FIGURES.values()]
+        cells = [
+            spread([figure(ours) - figure(bare) for ours, bare in pairs], "+") for figure in FIGURES.values()
+        ]
         lines.append(f"| {' | '.join([group.name, str(len(pairs)), *cells, *theirs(group)])} |")
     again = {repeated(group): group.name for group in (plain, *groups)}
     wide = max(map(len, again))
-    return "\n".join([*lines, "", "```", *(f"{line:{wide}}  # {name}" for line, name in again.items()), "```"])
+    return "\n".join(
+        [*lines, "", "```", *(f"{line:{wide}}  # {name}" for line, name in again.items()), "```"]
+    )
 
 
 def theirs(group: runs.Group) -> list[str]:

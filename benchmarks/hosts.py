@@ -23,9 +23,14 @@ def told(found: Columns) -> str:
     for title, groups in found.items():
         for pair in pairs(groups, ("jioc", "oc", "ic")):
             both = [(with_it.result["tasks"], without.result["tasks"]) for without, with_it in pair.runs]
-            cells = [spread([figure(ours) - figure(bare) for ours, bare in both], "+") for figure in FIGURES.values()]
+            cells = [
+                spread([figure(ours) - figure(bare) for ours, bare in both], "+")
+                for figure in FIGURES.values()
+            ]
             theirs = number(paper.gain(paper.setting(pair.runs[0][1].result)), "+")
-            lines.append(f"| {' | '.join([groups[0].place or title, pair.name, str(len(both)), *cells, theirs])} |")
+            lines.append(
+                f"| {' | '.join([groups[0].place or title, pair.name, str(len(both)), *cells, theirs])} |"
+            )
     if len(lines) == 2:
         raise Refused("the comparison's results hold no host with and without coordination, finished")
     return "\n".join(lines)

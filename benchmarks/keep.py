@@ -19,12 +19,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from jioc.report.checks import BY_TASK
+
 from jioc.config.schema import MACHINE, SEEDS, at
 from jioc.errors import Failed, Refused, answered
 from jioc.files import write
 from jioc.grid.plan import read_json
 from jioc.report import labels, runs
-from jioc.report.checks import BY_TASK
 
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 
@@ -67,7 +68,9 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
     names = Counter(run.path.parent.name for run in found)
     if twice := [name for name, count in names.items() if count > 1]:
         raise Refused(f"two runs are called {twice[0]!r}")
-    differ = [n for n in labels.differing([run.config for run in found]) if n not in MACHINE and n not in SEEDS]
+    differ = [
+        n for n in labels.differing([run.config for run in found]) if n not in MACHINE and n not in SEEDS
+    ]
     differ.insert(0, "seed")
     failures: dict[str, str] = {}
     for noted in (source / "failures.json" for source in sources):
@@ -129,16 +132,23 @@ def put(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a folder for copies, or a .csv for lines")
-    parser.add_argument("--replace", action="store_true", help="whatever else is kept there under the same names")
+    parser.add_argument(
+        "--replace", action="store_true", help="whatever else is kept there under the same names"
+    )
     found = parser.parse_args()
 
     def keep() -> None:
         way = lines if found.target.suffix == ".csv" else copies
         kept, unfinished = way(found.runs, found.target, found.replace)
-        print(f"{kept} runs kept in {found.target}" + (f"; {unfinished} unfinished left out" if unfinished else ""))
+        print(
+            f"{kept} runs kept in {found.target}"
+            + (f"; {unfinished} unfinished left out" if unfinished else "")
+        )
 
     return answered(keep)
 

@@ -28,7 +28,15 @@ def of_run(folder: Path) -> Lines:
         epoch = json.loads(line)
         stages.setdefault((epoch["task"], epoch["stage"]), []).append(epoch)
     return [
-        [folder.name, str(task), stage, str(of[-1]["images"]), str(len(of)), term, *(f"{e[term]:.4g}" for e in ends)]
+        [
+            folder.name,
+            str(task),
+            stage,
+            str(of[-1]["images"]),
+            str(len(of)),
+            term,
+            *(f"{e[term]:.4g}" for e in ends),
+        ]
         for (task, stage), of in stages.items()
         for ends in [(of[0]["terms"], of[-1]["terms"])]
         for term in ends[-1]
@@ -47,13 +55,17 @@ def keep(places: list[Path], target: Path) -> int:
             lines.setdefault(line[0], []).append(line)
     lines |= {name: of_run(folder) for name, folder in finished.items()}
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([HEADS, *(line for name in sorted(lines) for line in lines[name])])
+    csv.writer(text, lineterminator="\n").writerows(
+        [HEADS, *(line for name in sorted(lines) for line in lines[name])]
+    )
     write(target, text.getvalue().encode())
     return len(finished)
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a csv file")
     found = parser.parse_args(words)

@@ -56,7 +56,9 @@ def table(rows: Rows) -> str:
         fast, eager = ([float(of[seed][figure]) for seed in seeds] for of in rows.values())
         for name, values in zip(ENGINES.values(), (fast, eager), strict=True):
             lines.append(_line(title, name, values, ".1f", ".2f"))
-        lines.append(_line("", "difference", [a - b for a, b in zip(fast, eager, strict=True)], "+.1f", "+.2f"))
+        lines.append(
+            _line("", "difference", [a - b for a, b in zip(fast, eager, strict=True)], "+.1f", "+.2f")
+        )
     return "\n".join(lines)
 
 

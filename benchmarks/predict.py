@@ -49,7 +49,8 @@ def plain(learner: Learner, paths: list[str]) -> list[str]:
     """What a person would write."""
     net, w, found = learner.method.net.eval(), learner.look.shape[-1], []
     mean, std = (
-        torch.tensor(v, device=learner.device).view(1, -1, 1, 1) for v in (learner.look.mean, learner.look.std)
+        torch.tensor(v, device=learner.device).view(1, -1, 1, 1)
+        for v in (learner.look.mean, learner.look.std)
     )
     for i in range(0, len(paths), BATCH):
         pixels = []
@@ -67,7 +68,10 @@ def plain(learner: Learner, paths: list[str]) -> list[str]:
 
 
 def ours(learner: Learner, paths: Iterator[str]) -> list[str]:
-    return [answer[0][0] if not isinstance(answer, str) else answer for _, answer in answers(learner, paths, 1, None)]
+    return [
+        answer[0][0] if not isinstance(answer, str) else answer
+        for _, answer in answers(learner, paths, 1, None)
+    ]
 
 
 def alone(learner: Learner, pixels: np.ndarray, times: int) -> int:
@@ -83,7 +87,9 @@ def timed(work: Any) -> tuple[Any, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--backbone", default="resnet32")
     parser.add_argument("--size", type=int, default=32)
@@ -111,7 +117,9 @@ def main() -> None:
         answered, seconds_alone = timed(lambda: alone(learner, pixels, max(1, len(paths) // BATCH)))
         same = sum(a == b for a, b in zip(mine, theirs, strict=True))
     rates = [len(paths) / seconds_plain, len(paths) / seconds, answered / seconds_alone]
-    print(f"{len(paths):,} JPEGs of {options.size + 16}x{options.size + 16}, {options.backbone}, {options.device}")
+    print(
+        f"{len(paths):,} JPEGs of {options.size + 16}x{options.size + 16}, {options.backbone}, {options.device}"
+    )
     for name, rate in zip(["a plain loop", "jioc predict", "the network alone"], rates, strict=True):
         print(f"{name:18} {rate:8,.0f} images/s   {rate / rates[0]:.2f} of the plain loop")
     print(f"the same answer for {same:,} of {len(paths):,}; memory grew by {grown:.1f} MiB on a second pass")

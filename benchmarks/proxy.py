@@ -24,7 +24,7 @@ from printing import answered
 
 from jioc.methods.specs import SPECS
 from jioc.resolve.pycil import METHODS
-from jioc.training.runner import run
+from jioc.training.run import run
 
 KEPT = Path(__file__).parent / "results" / "proxy.json"
 TOLERANCE = 1e-6
@@ -65,7 +65,9 @@ def learnt(name: str) -> tuple[Figures, dict[str, Any]]:
 
     with double():
         result = run(**SETTINGS, **rows()[name], callback=tell)
-    averages = {f"average {readout}": value for readout, value in result["average"].items() if value is not None}
+    averages = {
+        f"average {readout}": value for readout, value in result["average"].items() if value is not None
+    }
     return terms | averages, result
 
 
@@ -114,7 +116,9 @@ def text(found: dict[str, Figures], result: dict[str, Any]) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true")
     keep, found, otherwise = parser.parse_args(words).write, dict[str, Figures](), list[str]()
     torch.set_num_threads(1)

@@ -19,7 +19,7 @@ from typing import Any
 
 from printing import answered
 
-from jioc.config import schema as settings
+from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.files import write
 from jioc.report import figures, labels, paper, runs
@@ -36,9 +36,9 @@ RECIPES = ("study", "study-suppression")
 SCALE = 0.1  # of the schedule
 LOSSES = {"jioc": "JIOC", "oc": "CE + OC", "ic": "IC + KD"}
 ALIKE = (
-    ("jioc-quiet-scale-batch", "jioc"),
+    ("jioc-suppress-scale-batch", "jioc"),
     ("jioc-gamma2-0.1", "jioc-gamma2-0"),
-    ("jioc-quiet-scale-old-mean", "jioc-gamma2-5"),
+    ("jioc-suppress-scale-old-mean", "jioc-gamma2-5"),
 )
 """Readings that are nearly one loss: their differences tell the noise of training."""
 
@@ -81,7 +81,9 @@ def read(path: Path = STUDY) -> Study:
     options = [n for n in columns[2 : columns.index("first task")] if n != "coordination.coordinate"]
     found: dict[tuple[str, ...], Reading] = {}
     study = Study([], [], [])
-    confirmed = runs.group([run for run in runs.read([RESULTS]) if (paper.setting(run.result) or ())[:5] == PLACE])
+    confirmed = runs.group(
+        [run for run in runs.read([RESULTS]) if (paper.setting(run.result) or ())[:5] == PLACE]
+    )
     for row in sheet:
         if row["outcome"] != "finished":
             study.unfinished.append(row["run"])
@@ -99,7 +101,9 @@ def read(path: Path = STUDY) -> Study:
     for r in found.values():
         if r.loss != "none":
             without = {seed: hosts.get((batches(row, options), seed)) for seed, row in r.rows.items()}
-            r.gains = [float(r.rows[seed]["average"]) - host for seed, host in without.items() if host is not None]
+            r.gains = [
+                float(r.rows[seed]["average"]) - host for seed, host in without.items() if host is not None
+            ]
     study.readings = sorted(found.values(), key=lambda r: (-(r.gain or 0.0), r.title != "default"))
     return study
 
@@ -120,7 +124,9 @@ def reading(row: Row, at: Row, confirmed: list[runs.Group]) -> Reading:
     usual = settings.flat(settings.plain(resolve(settings.make(method="icarl", data="cifar100"))))
     changed = [n for n in at if n != "coordination.coordinate" and at[n] != labels.show(usual.get(n))]
     words = [f"{n.rpartition('.')[2].replace('_', '-')} {at[n]}".removesuffix(" yes") for n in changed]
-    whole = {n: labels.show(v) for n, v in usual.items() if n.startswith("coordination.") or n == "accumulate"}
+    whole = {
+        n: labels.show(v) for n, v in usual.items() if n.startswith("coordination.") or n == "accumulate"
+    }
     whole |= {n: v for n, v in at.items() if n in whole}
     same = [g for g in confirmed if {n: labels.show(settings.at(g.config, n)) for n in whole} == whole]
     full = runs.mean_std(same[0].gains("cnn"))[0] if same else None
@@ -134,8 +140,17 @@ def table(study: Study) -> str:
     lines = [f"| {' | '.join(heads)} | repeated by |", "|---|---|" + "---:|" * (len(heads) - 2) + "---|"]
     for loss, title in ({"none": "CE + KD"} | LOSSES).items():
         for r in (r for r in study.readings if r.loss == loss):
-            means = [number(runs.mean_std(r.figures(name))[0]) for name in ("nme average", "last, old", "last, new")]
-            cells = [title, r.title, *[str(len(r.rows))] * several, spread(r.figures("average")), spread(r.gains, "+")]
+            means = [
+                number(runs.mean_std(r.figures(name))[0])
+                for name in ("nme average", "last, old", "last, new")
+            ]
+            cells = [
+                title,
+                r.title,
+                *[str(len(r.rows))] * several,
+                spread(r.figures("average")),
+                spread(r.gains, "+"),
+            ]
             lines.append(f"| {' | '.join(cells + means)} | `{repeated(r)}` |")
     return "\n".join([*lines, *notes(study)])
 
@@ -160,7 +175,11 @@ def repeated(r: Reading) -> str:
     """The line of a grid that runs it, or that of its first run where no recipe has it."""
     for recipe in map(recipes.find, RECIPES):
         if r.name in recipe.make():
-            seeds = "" if set(r.rows) == {*map(str, recipe.seeds)} else f" --seeds {' '.join(sorted(r.rows, key=int))}"
+            seeds = (
+                ""
+                if set(r.rows) == {*map(str, recipe.seeds)}
+                else f" --seeds {' '.join(sorted(r.rows, key=int))}"
+            )
             return f"jioc grid {recipe.name} --scale {SCALE:g} --only {r.name}{seeds}"
     return next(iter(r.rows.values()))["command"]
 
@@ -214,9 +233,14 @@ def _panel(ax: Any, loss: str, of: list[Reading]) -> None:
         if r.full is not None:
             look = {"color": ink, "markerfacecolor": "white", "markersize": 4.5}
             ax.plot(r.full, y, "D", label="the same with the full schedule, on the test set", **look)
-        ax.text(1.01, y, f"{r.gain:+.1f}".replace("-", "−"), transform=right, color=ink, va="center", fontsize=7)
+        ax.text(
+            1.01, y, f"{r.gain:+.1f}".replace("-", "−"), transform=right, color=ink, va="center", fontsize=7
+        )
     names = [r.title.replace("accumulate 2", "BN over half batches") for r in of]
-    several = [f"{name} (n = {len(r.gains)})" if len(r.gains) > 1 else name for name, r in zip(names, of, strict=True)]
+    several = [
+        f"{name} (n = {len(r.gains)})" if len(r.gains) > 1 else name
+        for name, r in zip(names, of, strict=True)
+    ]
     ax.set_yticks(range(len(of)), several)
     for tick, r in zip(ax.get_yticklabels(), of, strict=True):
         tick.set_color(red if r.title == "default" else "black")
@@ -226,7 +250,9 @@ def _panel(ax: Any, loss: str, of: list[Reading]) -> None:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--draw", action="store_true")
     drawn = parser.parse_args(words).draw
     return answered(lambda: write(FIGURE, draw(read().readings)) if drawn else print(table(read())))

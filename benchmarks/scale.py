@@ -87,7 +87,9 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch-size", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--each", type=int, default=None, help="images of each class (500 on CUDA, 20 on a CPU)")
+    parser.add_argument(
+        "--each", type=int, default=None, help="images of each class (500 on CUDA, 20 on a CPU)"
+    )
     parser.add_argument("--json", type=Path)
     parser.add_argument("--variant", choices=VARIANTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -105,9 +107,7 @@ def main() -> None:
         told = f"{name:34} {speed:10,.1f} images/s   {speed / rows['one process']['images_per_second']:5.2f}x"
         if FREE in rows and name != FREE:
             step = args.batch_size / speed - args.batch_size / rows[FREE]["images_per_second"]
-            told += (
-                f"   communication {1000 * step:7.1f} ms a step, {100 * step * speed / args.batch_size:3.0f} % of it"
-            )
+            told += f"   communication {1000 * step:7.1f} ms a step, {100 * step * speed / args.batch_size:3.0f} % of it"
         print(told, flush=True)
     sent = rows["two processes"]
     print(
@@ -117,7 +117,9 @@ def main() -> None:
     if args.json:
         device = torch.cuda.get_device_name() if args.device == "cuda" else f"{platform.machine()} CPU"
         about = {"commit": commit(), "torch": torch.__version__, "device": device, "backbone": args.backbone}
-        args.json.write_text(json.dumps({**about, "batch_size": args.batch_size, "rows": rows}, indent=1) + "\n")
+        args.json.write_text(
+            json.dumps({**about, "batch_size": args.batch_size, "rows": rows}, indent=1) + "\n"
+        )
 
 
 if __name__ == "__main__":

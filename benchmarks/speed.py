@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageEnhance, ImageOps
 
-from jioc.config import schema as settings
+from jioc.config import values as settings
 from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
@@ -46,7 +46,9 @@ def made(each: int) -> Dataset:
     y = np.repeat(np.arange(100), each)
     x = rng.integers(0, 256, (len(y), 3, 32, 32), np.uint8)
     names = [str(c) for c in range(100)]
-    return Dataset("cifar100", names, x, y, x[:100], np.arange(100), *STATISTICS["cifar100"], CROP_FLIP_BRIGHTNESS)
+    return Dataset(
+        "cifar100", names, x, y, x[:100], np.arange(100), *STATISTICS["cifar100"], CROP_FLIP_BRIGHTNESS
+    )
 
 
 # --- the usual loop ---
@@ -216,7 +218,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--pack", type=int, nargs="*", default=[3, 6])
     parser.add_argument("--epochs", type=int, default=None)
     parser.add_argument("--workers", type=int, default=None)
-    parser.add_argument("--only", nargs="*", default=None, help="variants whose names contain one of these words")
+    parser.add_argument(
+        "--only", nargs="*", default=None, help="variants whose names contain one of these words"
+    )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(words)
     return answered(lambda: measure(args))
@@ -260,11 +264,19 @@ def measure(args: argparse.Namespace) -> None:
             _show(rows)
     if args.json:
         device_name = (
-            torch.cuda.get_device_name() if cuda else f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+            torch.cuda.get_device_name()
+            if cuda
+            else f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
         )
-        about = {"commit": commit(), "torch": torch.__version__, "device": device_name, "backbone": args.backbone}
+        about = {
+            "commit": commit(),
+            "torch": torch.__version__,
+            "device": device_name,
+            "backbone": args.backbone,
+        }
         table = [
-            {"variant": n, "images_per_second": s, "ratio": s / rows[0][1], "set_up_seconds": u} for n, s, u in rows
+            {"variant": n, "images_per_second": s, "ratio": s / rows[0][1], "set_up_seconds": u}
+            for n, s, u in rows
         ]
         args.json.write_text(json.dumps({**about, "stem": args.stem, "rows": table}, indent=1) + "\n")
 

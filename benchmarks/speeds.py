@@ -24,7 +24,9 @@ def table(measured: list[dict[str, Any]]) -> str:
         cells = []
         for one in measured:
             found = [row for row in one["rows"] if row["variant"] == variant]
-            cells += [f"{found[0]['images_per_second']:,.0f}", f"{found[0]['ratio']:.1f}"] if found else ["–", "–"]
+            cells += (
+                [f"{found[0]['images_per_second']:,.0f}", f"{found[0]['ratio']:.1f}"] if found else ["–", "–"]
+            )
         lines.append(f"| {variant} | {' | '.join(cells)} |")
     where = {f"{one['device']}, torch {one['torch']}, commit {one['commit']}" for one in measured}
     return "\n".join([*lines, "", f"{'; '.join(sorted(where))}."])
@@ -40,7 +42,9 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", type=Path, nargs="+")
     files = parser.parse_args(words).files
     return answered(lambda: print(table([read(path) for path in files])))

@@ -26,7 +26,9 @@ def table(path: Path = RESULTS) -> str:
         curve = paper.curve((data, "resnet18", 10, 1000, "icarl", "none"))
         assert curve is not None, "tables 4 and 5 have it"
         ours, theirs = float(row["first task"]), curve["all"][0]
-        lines.append(f"| {data} | {row['stem']} | {row['seed']} | {ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f} |")
+        lines.append(
+            f"| {data} | {row['stem']} | {row['seed']} | {ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f} |"
+        )
     return "\n".join(lines)
 
 

@@ -49,7 +49,9 @@ def _ours(words: list[str]) -> str:
 
 
 def _script(words: list[str]) -> str:
-    done = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
+    )
     if done.returncode:
         sys.exit(f"python {shlex.join(words)} exited with {done.returncode}: {done.stderr}")
     return done.stdout
@@ -61,7 +63,9 @@ def current(page: str) -> str:
 
 
 def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--write", action="store_true")
     write_them, stale = parser.parse_args(words).write, 0
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:

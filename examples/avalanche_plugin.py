@@ -39,7 +39,9 @@ def learn(criterion, seed):
         train_mb_size=32,
         train_epochs=10,
         eval_mb_size=500,
-        evaluator=EvaluationPlugin(accuracy_metrics(stream=True), forgetting_metrics(stream=True), loggers=[]),
+        evaluator=EvaluationPlugin(
+            accuracy_metrics(stream=True), forgetting_metrics(stream=True), loggers=[]
+        ),
     )
     for t, experience in enumerate(digits.train_stream):
         strategy.train(experience)

@@ -28,4 +28,6 @@ if __name__ == "__main__":
         result = jioc.run(
             method="icarl", data=__file__, memory=30, later={"epochs": 10}, coordination={"coordinate": word}
         )
-        print(f"{word:4}  average {result['average']['cnn']:.1f} %  forgetting {result['forgetting']['cnn']:.1f} %")
+        print(
+            f"{word:4}  average {result['average']['cnn']:.1f} %  forgetting {result['forgetting']['cnn']:.1f} %"
+        )

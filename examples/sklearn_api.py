@@ -16,7 +16,9 @@ X = digits.data  # vectors of 64 numbers, learnt by a small MLP; digits.images, 
 x, held, y, truth = train_test_split(X, digits.target, test_size=0.3, random_state=0)
 
 for coordinate in ("none", "jioc"):
-    classifier = jioc.IncrementalClassifier("icarl", coordinate=coordinate, memory=100, epochs=20, random_state=0)
+    classifier = jioc.IncrementalClassifier(
+        "icarl", coordinate=coordinate, memory=100, epochs=20, random_state=0
+    )
     for first in range(0, 10, 2):
         new = np.isin(y, [first, first + 1])
         classifier.partial_fit(x[new], y[new])  # the images of earlier digits are not needed again
@@ -26,6 +28,8 @@ kept = pickle.loads(pickle.dumps(classifier))  # what was learnt, and what learn
 print("the first test images:", kept.predict(held[:8]), "in truth:", truth[:8])
 
 # `tasks` lets `fit` learn in tasks: with all digits at once there would be nothing to forget, and nothing to choose.
-candidate = jioc.IncrementalClassifier("icarl", coordinate="jioc", tasks=5, memory=100, epochs=10, random_state=0)
+candidate = jioc.IncrementalClassifier(
+    "icarl", coordinate="jioc", tasks=5, memory=100, epochs=10, random_state=0
+)
 search = GridSearchCV(candidate, {"gamma2": [0.0, 1.0]}, cv=2, refit=False).fit(X, digits.target)
 print("the best of the search:", search.best_params_, f"with accuracy {search.best_score_:.3f}")

@@ -59,7 +59,13 @@ class JIOC(Coordination):
         return self.distils and self.host_kd in ("replace", "add")
 
     def __call__(
-        self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task, cls_logits: Tensor | None = None
+        self,
+        terms: Terms,
+        batch: Batch,
+        out: Output,
+        old: Output | None,
+        task: Task,
+        cls_logits: Tensor | None = None,
     ) -> Terms:
         """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
         self._check(terms, batch, out, old, task)
@@ -115,9 +121,13 @@ class JIOC(Coordination):
             hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
             raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
         if self.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
-            raise Failed(f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old")
+            raise Failed(
+                f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old"
+            )
         if self.inputs and "cls" not in terms:
-            raise Failed(f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}")
+            raise Failed(
+                f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}"
+            )
         if self.needs_teacher and old is None and task.n_old:
             raise RuntimeError("output coordination needs the teacher's outputs and got none")
 

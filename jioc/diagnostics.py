@@ -36,7 +36,12 @@ DENSE = 20  # classes up to which the confusion matrix is written in full
 
 @torch.no_grad()
 def diagnose(
-    logits: Tensor, y: Tensor, task: Task, before: Tensor | None, weight: Tensor | None, trained_on: Sequence[int]
+    logits: Tensor,
+    y: Tensor,
+    task: Task,
+    before: Tensor | None,
+    weight: Tensor | None,
+    trained_on: Sequence[int],
 ) -> dict[str, Any]:
     """The figures above but the thirds; `before`: the scores (m, K_old) of the new classes' images as the task came."""
     logits = logits.float()
@@ -100,7 +105,9 @@ def calibration_error(confidence: Tensor, right: Tensor) -> float:
 
 def confusion(y: Tensor, predicted: Tensor, classes: int) -> list[Any]:
     """A row for each true class: its counts; beyond 20 classes a line of its "class:count", those above zero."""
-    counts = torch.bincount(y * classes + predicted, minlength=classes * classes).view(classes, classes).tolist()
+    counts = (
+        torch.bincount(y * classes + predicted, minlength=classes * classes).view(classes, classes).tolist()
+    )
     if classes <= DENSE:
         return counts
     return [" ".join(f"{c}:{n}" for c, n in enumerate(row) if n) for row in counts]

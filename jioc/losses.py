@@ -24,12 +24,18 @@ def check_terms(terms: dict[str, Tensor], y: Tensor, of: str = "this method") ->
         if not isinstance(name, str):
             raise Failed(f"the loss of {of} names a term {name!r}; a name is a word, such as 'cls'")
         if not isinstance(term, Tensor) or term.shape != y.shape:
-            got = f"has the shape {tuple(term.shape)}" if isinstance(term, Tensor) else f"is a {type(term).__name__}"
+            got = (
+                f"has the shape {tuple(term.shape)}"
+                if isinstance(term, Tensor)
+                else f"is a {type(term).__name__}"
+            )
             raise Failed(
                 f"the loss {name!r} {got}; one number per image is needed, ({len(y)},): reduction='none' gives them"
             )
         if not term.is_floating_point():
-            raise Failed(f"the loss {name!r} of {of} holds {str(term.dtype)[6:]}; floating-point numbers are needed")
+            raise Failed(
+                f"the loss {name!r} of {of} holds {str(term.dtype)[6:]}; floating-point numbers are needed"
+            )
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:

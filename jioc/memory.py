@@ -54,7 +54,9 @@ class Memory:
         `features(index)` gives the unit-norm features of training images under the test transform.
         """
         m = self.quota(classes or len(self.classes) + len(arrived))
-        self.classes = [c[:m] for c in self.classes]  # the order of choice was kept, so trimming keeps the best
+        self.classes = [
+            c[:m] for c in self.classes
+        ]  # the order of choice was kept, so trimming keeps the best
         if m is not None and m > 0 and self.select == "herding":
             self.classes += self.map(lambda index: index[herd(features(index), m).cpu()], arrived)
         elif m is not None and self.select == "random":

@@ -37,7 +37,9 @@ def summary(rows: list[TaskRow], readouts: list[str]) -> dict[str, Figures]:
         whole = len(every) == len(rows) and bool(rows)
         figures["average"][name] = sum(every) / len(every) if whole else None
         figures["last"][name] = every[-1] if whole else None
-        figures["forgetting"][name] = _forgetting([a.per_task for a in of]) if whole and len(rows) > 1 else None
+        figures["forgetting"][name] = (
+            _forgetting([a.per_task for a in of]) if whole and len(rows) > 1 else None
+        )
     return figures
 
 

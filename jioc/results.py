@@ -71,7 +71,9 @@ class TaskRow(Record):
     """A task that was learnt."""
 
     task: int  # 1 for the first
-    classes: Annotated[list[int], Field(min_length=2, max_length=2)]  # the classes from the first to before the second
+    classes: Annotated[
+        list[int], Field(min_length=2, max_length=2)
+    ]  # the classes from the first to before the second
     memory: int | None = None  # exemplars kept
     seconds: float | None = None
     images_per_second: float | None = None  # trained on

@@ -23,7 +23,9 @@ class Batch:
 @dataclass
 class Output:
     logits: Tensor  # (n, K)
-    features: Tensor = field(default_factory=lambda: torch.empty(0))  # (n, d); who only coordinates needs none
+    features: Tensor = field(
+        default_factory=lambda: torch.empty(0)
+    )  # (n, d); who only coordinates needs none
     maps: list[Tensor] = field(default_factory=list)  # the stages' outputs, where the plan asks for them
     extra: dict[str, Tensor] = field(default_factory=dict)  # of auxiliary heads, by name
 

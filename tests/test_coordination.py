@@ -7,9 +7,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_losses import slow_cross_entropy, slow_distill, softmax
 from torch import Tensor
 
+from helpers.losses import slow_cross_entropy, slow_distill, softmax
 from jioc.config.schema import Coordination
 from jioc.coordination import JIOC, heads
 from jioc.errors import Failed, Refused
@@ -46,7 +46,9 @@ def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, l
     slices = task.past if jioc.oc_heads == "task" else [slice(0, task.n_old)]
     for s in slices:
         for i, value in enumerate(slow_distill(z[:, s], t[:, s], jioc.temperature)):
-            used = {"all": True, "old": bool(y[i] < task.n_old), "new": bool(y[i] >= task.n_old)}[jioc.oc_data]
+            used = {"all": True, "old": bool(y[i] < task.n_old), "new": bool(y[i] >= task.n_old)}[
+                jioc.oc_data
+            ]
             kept[i] += jioc.gamma1 * (jioc.temperature**2 if jioc.kd_t2 else 1) * value * used
     if not jioc.keeps or jioc.host_kd == "keep":
         terms["kd"] = joint
@@ -60,9 +62,11 @@ def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, l
             "task": (task.old_images + task.new_images) / task.new_images,
             "batch": n / max(n_new, 1),
             "old-mean": n / max(n - n_new, 1),
-        }[jioc.quiet_scale]
+        }[jioc.suppress_scale]
         on_new = [sum(row[task.n_old :]) for row in p]
-        terms["quiet"] = [jioc.gamma2 * factor * m if c < task.n_old else 0.0 for m, c in zip(on_new, y, strict=True)]
+        terms["quiet"] = [
+            jioc.gamma2 * factor * m if c < task.n_old else 0.0 for m, c in zip(on_new, y, strict=True)
+        ]
     return terms
 
 
@@ -76,8 +80,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"oc_data": "old"},
     {"oc_heads": "joint"},
     *({"host_kd": h} for h in ("keep", "add", "drop")),
-    {"quiet_scale": "batch"},
-    {"quiet_scale": "old-mean"},
+    {"suppress_scale": "batch"},
+    {"suppress_scale": "old-mean"},
     {"gamma1": 0},
     {"gamma2": 0},
 ]
@@ -121,7 +125,9 @@ def test_gradients_of_the_output_terms_are_finite_differences(name: str) -> None
         terms = {"cls": cross_entropy(z, Y), "kd": distill(z[:, :5], old.logits)}
         return JIOC()(terms, batch, Output(z, out.features), old, TASK)[name].sum()
 
-    assert torch.autograd.gradcheck(term, (out.logits.detach().clone().requires_grad_(),), eps=1e-6, atol=1e-6)
+    assert torch.autograd.gradcheck(
+        term, (out.logits.detach().clone().requires_grad_(),), eps=1e-6, atol=1e-6
+    )
 
 
 def test_the_first_task_is_untouched() -> None:
@@ -172,7 +178,7 @@ def test_a_missing_teacher_is_an_error() -> None:
 @pytest.mark.parametrize("scale", ["task", "batch", "old-mean"])
 def test_batches_without_old_or_new_images_stay_finite(y: Tensor, scale: str) -> None:
     terms, batch, out, old = step(y=y)
-    total = sum(term.mean() for term in JIOC(quiet_scale=scale)(terms, batch, out, old, TASK).values())
+    total = sum(term.mean() for term in JIOC(suppress_scale=scale)(terms, batch, out, old, TASK).values())
     assert isinstance(total, Tensor)
     (gradient,) = torch.autograd.grad(total, out.logits)
     assert gradient.isfinite().all()
@@ -210,7 +216,10 @@ def test_what_nobody_chose_does_not_drop_the_hosts_distillation() -> None:
         ({"gama2": 1}, "unknown option of JIOC 'gama2'; did you mean 'gamma2'?"),
         ({"coordinate": "foo"}, "coordinate: 'foo' is refused: it should be 'none', 'ic', 'oc' or 'jioc'"),
         ({"temperature": 0}, "temperature: 0 is refused: it should be greater than 0"),
-        ({"delta_scale": "mean"}, "delta_scale: 'mean' is refused: it should be 'plain', 'mean1' or 'per-class'"),
+        (
+            {"delta_scale": "mean"},
+            "delta_scale: 'mean' is refused: it should be 'plain', 'mean1' or 'per-class'",
+        ),
     ],
 )
 def test_a_wrong_option_is_one_sentence(option: dict[str, Any], sentence: str) -> None:

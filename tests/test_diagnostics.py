@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jioc import diagnostics
 from jioc.errors import Interrupted
-from jioc.training.runner import run
+from jioc.training.run import run
 from jioc.types import Task
 
 TASK = Task(2, (3, 1, 2), 40, 12)  # the task of one class has no head of its own
@@ -84,7 +84,9 @@ def test_heads_of_two_classes_drift_apart_from_each_other() -> None:
     lifted = torch.tensor([[0.0, 0.0, 7.0, 7.0, 1.0]])
     assert diagnostics.drift(lifted, before, task).item() == pytest.approx(0, abs=1e-6)
     tilted = torch.tensor([[0.0, 2 * math.log(3), 0.0, 0.0, 1.0]])  # at temperature 2: a quarter and three
-    assert diagnostics.drift(tilted, before, task).item() == pytest.approx(kl([0.5, 0.5], [0.25, 0.75]), rel=1e-5)
+    assert diagnostics.drift(tilted, before, task).item() == pytest.approx(
+        kl([0.5, 0.5], [0.25, 0.75]), rel=1e-5
+    )
 
 
 def test_a_head_of_known_bias_shows_it() -> None:
@@ -107,11 +109,16 @@ def test_a_head_of_known_bias_shows_it() -> None:
 def test_the_first_task_has_no_old_classes() -> None:
     task = Task(0, (3,), 30, 0)
     found = diagnostics.diagnose(torch.eye(3), torch.arange(3), task, None, None, [10, 10, 10])
-    assert [found[k] for k in ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "weight_norms")] == [None] * 4
+    assert [found[k] for k in ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "weight_norms")] == [
+        None
+    ] * 4
 
 
 def test_a_class_without_test_images_has_no_delta() -> None:
-    assert diagnostics.mean_by_class(torch.tensor([0.5, 0.1]), torch.tensor([0, 0]), 2) == [pytest.approx(0.3), None]
+    assert diagnostics.mean_by_class(torch.tensor([0.5, 0.1]), torch.tensor([0, 0]), 2) == [
+        pytest.approx(0.3),
+        None,
+    ]
 
 
 def test_a_network_that_has_diverged_still_gives_json() -> None:
@@ -129,7 +136,9 @@ def test_a_sparse_confusion_says_the_same_as_a_dense_one() -> None:
     g = torch.Generator().manual_seed(1)
     y, guess = torch.randint(25, (2, 400), generator=g)
     rows = diagnostics.confusion(y, guess, 25)
-    counts = {(r, int(c)): int(n) for r, row in enumerate(rows) for c, n in (w.split(":") for w in row.split())}
+    counts = {
+        (r, int(c)): int(n) for r, row in enumerate(rows) for c, n in (w.split(":") for w in row.split())
+    }
     assert sum(counts.values()) == 400
     for r in range(25):
         for c in range(25):
@@ -152,7 +161,13 @@ def test_a_run_writes_them_and_a_resumed_run_writes_the_same(tmp_path: Path, sma
         return len(told) >= 5  # within the second task
 
     with pytest.raises(Interrupted):
-        run(method="icarl", out=tmp_path / "r", callback=lambda kind, _: told.append(kind), stop=stop, **settings)
+        run(
+            method="icarl",
+            out=tmp_path / "r",
+            callback=lambda kind, _: told.append(kind),
+            stop=stop,
+            **settings,
+        )
     again = run(method="icarl", out=tmp_path / "r", resume=True, **settings)
     assert [row["diagnostics"] for row in again["tasks"]] == [row["diagnostics"] for row in whole["tasks"]]
     last = whole["tasks"][-1]

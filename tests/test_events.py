@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from test_growing_nets import started
 
+from helpers.learning import started
 from jioc.data.loader import Apart, Mixed
 from jioc.methods.bic import BiC
 from jioc.methods.coil import COIL
@@ -78,7 +78,10 @@ def test_podnet_weighs_its_terms_as_the_paper() -> None:
     method = run.method
     assert isinstance(method, PODNet)
     task, _ = run.arrival(1)
-    assert method.weights(task) == {"flat": pytest.approx((7 / 3) ** 0.5), "spatial": pytest.approx(5 * (7 / 3) ** 0.5)}
+    assert method.weights(task) == {
+        "flat": pytest.approx((7 / 3) ** 0.5),
+        "spatial": pytest.approx(5 * (7 / 3) ** 0.5),
+    }
     run.learn_next()
     old = method.net.frozen_copy()
     method.net.grow(3, run.generators["weights"])

@@ -12,14 +12,14 @@ import pytest
 import torch
 
 import jioc
+from helpers.paths import ROOT
 from jioc import losses
 from jioc.cli.main import main
 from jioc.config.schema import make
-from jioc.data.dataset import load
+from jioc.data.load import load
 from jioc.errors import Interrupted, Refused
 from jioc.types import Batch, Output, Task
 
-ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 
 
@@ -33,7 +33,9 @@ def test_a_method_of_one_s_own_takes_less_than_forty_lines() -> None:
 def printed(name: str, capsys: pytest.CaptureFixture[str]) -> list[list[float]]:
     """The percentages that an example prints, a list for each line."""
     runpy.run_path(str(EXAMPLES / name), run_name="__main__")
-    return [[float(n) for n in re.findall(r"(-?[\d.]+) %", line)] for line in capsys.readouterr().out.splitlines()]
+    return [
+        [float(n) for n in re.findall(r"(-?[\d.]+) %", line)] for line in capsys.readouterr().out.splitlines()
+    ]
 
 
 def test_jioc_in_a_plain_loop_keeps_more_of_the_old_classes(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +52,9 @@ def test_the_page_shows_the_loop_as_it_is() -> None:
 def test_the_page_s_three_lines_are_the_formula() -> None:
     """They are what JIOC adds up to, on logits of three tasks."""
     text = (ROOT / "docs" / "losses.md").read_text()
-    lines = [line.split("#")[0] for line in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1].splitlines()]
+    lines = [
+        line.split("#")[0] for line in re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1].splitlines()
+    ]
     g = torch.Generator().manual_seed(0)
     z, z_old = torch.randn(8, 6, generator=g), torch.randn(8, 4, generator=g)
     y = torch.arange(8) % 6
@@ -68,7 +72,9 @@ def test_the_page_s_three_lines_are_the_formula() -> None:
 def data_file(tmp_path: Path) -> Any:
     def write(body: str, name: str = "mine.py") -> Path:
         path = tmp_path / name
-        path.write_text("import numpy as np\nx, y = np.zeros((8, 9, 9), np.uint8), np.arange(8) // 2\n" + body)
+        path.write_text(
+            "import numpy as np\nx, y = np.zeros((8, 9, 9), np.uint8), np.arange(8) // 2\n" + body
+        )
         return path
 
     return write
@@ -118,12 +124,18 @@ def test_the_rows_and_labels_are_those_of_the_file(data_file: Any) -> None:
         ("load = lambda: (x[0], y, x, y)", "has the shape (9, 9)"),
         ("load = lambda: (x[:, :3], y, x, y)", "images of 3x9; the least is 4x4"),
         ("load = lambda: (x.transpose(0, 2, 1)[..., None, :], y, x, y)", "images of 9x1; the least is 4x4"),
-        ("load = lambda: (np.zeros((8, 4, 9, 9), np.uint8), y, x, y)", "has 9 channels, which are the last axis"),
+        (
+            "load = lambda: (np.zeros((8, 4, 9, 9), np.uint8), y, x, y)",
+            "has 9 channels, which are the last axis",
+        ),
         ("load = lambda: (x, y[:5], x, y)", "train_y in 'mine.py' has the shape (5,); there are 8 images"),
         ("load = lambda: (x, y, x[:, :8], y)", "images to train on are (9, 9, 1) and to test on (8, 9, 1)"),
         ("load = lambda: (x, y, x, y + 1)", "class '4' of the test set in 'mine.py' has no training image"),
         ("load = lambda: (x[:0], y[:0], x[:0], y[:0])", "returns no training image"),
-        ("load = lambda: (x, np.where(y == 2, np.nan, y), x, y)", "train_y in 'mine.py' has no label for image 4: nan"),
+        (
+            "load = lambda: (x, np.where(y == 2, np.nan, y), x, y)",
+            "train_y in 'mine.py' has no label for image 4: nan",
+        ),
         ("load = lambda: (x, y, x, [0, None] * 4)", "test_y in 'mine.py' has no label for image 1: None"),
     ],
 )
@@ -152,7 +164,14 @@ def test_arrays_are_looked_at_as_folders_are(data_file: Any, tmp_path: Path) -> 
         "class 'B\u00e4r' has no test image; it is learnt and not judged",
     ]
     assert dataset.classes == ["B\u00e4r", "a", "b", "c"]
-    assert dataset.train_y.tolist() == [1, 2, 2, 3, 0, 0] and dataset.train_x[:, 0, 0, 0].tolist() == [0, 2, 3, 4, 6, 7]
+    assert dataset.train_y.tolist() == [1, 2, 2, 3, 0, 0] and dataset.train_x[:, 0, 0, 0].tolist() == [
+        0,
+        2,
+        3,
+        4,
+        6,
+        7,
+    ]
     assert dataset.test_y.tolist() == [1, 1, 2, 3] and dataset.record["skipped"][0][0] == "train_x[1]"
     with pytest.raises(Refused, match="'train_x\\[1\\]' is also in the test set.*and 1 more.*--on-bad skip"):
         load(make(method="icarl", data=str(path), on_bad="fail"))

@@ -39,7 +39,18 @@ def imported(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("folder", ["methods", "nets", "data"])
 def test_lower_layers_do_not_know_the_upper_ones(folder: str) -> None:
-    upper = {"runner", "machine", "engine", "cli", "flags", "console", "demo", "estimate", "store", "checkpoint"}
+    upper = {
+        "runner",
+        "machine",
+        "engine",
+        "cli",
+        "flags",
+        "console",
+        "demo",
+        "estimate",
+        "store",
+        "checkpoint",
+    }
     for path in (PACKAGE / folder).glob("*.py"):
         assert not imported(path) & upper, path.name
 

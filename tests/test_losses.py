@@ -1,12 +1,12 @@
 """Each loss against a slow formula in float64, and its gradient against finite differences."""
 
-import math
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
+from helpers.losses import slow_cross_entropy, slow_distill, softmax
 from jioc.losses import cross_entropy, distill, label_score, mass, only
 
 N, K = 6, 5
@@ -25,26 +25,10 @@ def teacher() -> Tensor:
 Y = torch.tensor([0, 4, 2, 2, 1, 3])
 
 
-def softmax(row: list[float], temperature: float = 1.0) -> list[float]:
-    top = max(row)
-    e = [math.exp((v - top) / temperature) for v in row]
-    return [v / sum(e) for v in e]
-
-
-def slow_cross_entropy(z: Tensor, y: Tensor) -> list[float]:
-    return [-math.log(softmax(row)[int(c)]) for row, c in zip(z.tolist(), y, strict=True)]
-
-
-def slow_distill(z: Tensor, t: Tensor, temperature: float) -> list[float]:
-    losses = []
-    for a, b in zip(z.tolist(), t.tolist(), strict=True):
-        p, q = softmax(a, temperature), softmax(b, temperature)
-        losses.append(sum(qi * math.log(qi / pi) for pi, qi in zip(p, q, strict=True)))
-    return losses
-
-
 def gradient_is_right(function: Callable[[Tensor], Tensor], z: Tensor) -> bool:
-    return torch.autograd.gradcheck(lambda v: function(v).sum(), (z.clone().requires_grad_(),), eps=1e-6, atol=1e-6)
+    return torch.autograd.gradcheck(
+        lambda v: function(v).sum(), (z.clone().requires_grad_(),), eps=1e-6, atol=1e-6
+    )
 
 
 def test_cross_entropy(z: Tensor) -> None:
@@ -54,7 +38,9 @@ def test_cross_entropy(z: Tensor) -> None:
 
 @pytest.mark.parametrize("temperature", [1.0, 2.0, 5.0])
 def test_distill(z: Tensor, teacher: Tensor, temperature: float) -> None:
-    assert distill(z, teacher, temperature).tolist() == pytest.approx(slow_distill(z, teacher, temperature), abs=1e-6)
+    assert distill(z, teacher, temperature).tolist() == pytest.approx(
+        slow_distill(z, teacher, temperature), abs=1e-6
+    )
     assert gradient_is_right(lambda v: distill(v, teacher, temperature), z)
 
 
@@ -68,7 +54,9 @@ def test_distillation_ignores_a_shift_of_all_logits(z: Tensor, teacher: Tensor) 
 
 def test_label_score_and_mass(z: Tensor) -> None:
     rows = [softmax(row) for row in z.tolist()]
-    assert label_score(z, Y).tolist() == pytest.approx([row[int(c)] for row, c in zip(rows, Y, strict=True)], abs=1e-6)
+    assert label_score(z, Y).tolist() == pytest.approx(
+        [row[int(c)] for row, c in zip(rows, Y, strict=True)], abs=1e-6
+    )
     assert mass(z, slice(3, 5)).tolist() == pytest.approx([row[3] + row[4] for row in rows], abs=1e-6)
     assert gradient_is_right(lambda v: label_score(v, Y), z)
     assert gradient_is_right(lambda v: mass(v, slice(3, 5)), z)

@@ -16,16 +16,25 @@ from jioc.text import counted
 def main(argv: list[str]) -> int:
     parser = Parser("jioc data", description="List the data sets, fetch one, or check that one can be read.")
     parser.add_argument("what", help="list, get or check")
-    parser.add_argument("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
+    parser.add_argument(
+        "name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv"
+    )
     add_fields(parser, config_fields(index.taken_by("data")))
-    parser.add_argument("--counts", action="store_true", help="check: print the training images of every class")
+    parser.add_argument(
+        "--counts", action="store_true", help="check: print the training images of every class"
+    )
     found = parser.parse(argv)
     what, name, counts = found.what, found.name, found.counts
     if what not in ("list", "get", "check"):
         raise unknown("word after jioc data", what, ["list", "get", "check"])
     if what != "list" and name is None:
-        raise Refused(f"jioc data {what} needs the name of a data set" + (" or a folder" if what == "check" else ""))
-    values = given_values(found, Options) | {"method": "finetune", "data": name or "digits"}  # no method's memory
+        raise Refused(
+            f"jioc data {what} needs the name of a data set" + (" or a folder" if what == "check" else "")
+        )
+    values = given_values(found, Options) | {
+        "method": "finetune",
+        "data": name or "digits",
+    }  # no method's memory
     config = make(**values)
     if what == "list":
         show(catalogue.data_folder(config.data_dir))
@@ -39,7 +48,14 @@ def main(argv: list[str]) -> int:
 
 def show(folder: Path) -> None:
     rows = [
-        [e.name, e.about, str(e.size), f"{e.backbone}, {e.stem} stem", str(e.tasks), archives.describe(e, folder)]
+        [
+            e.name,
+            e.about,
+            str(e.size),
+            f"{e.backbone}, {e.stem} stem",
+            str(e.tasks),
+            archives.describe(e, folder),
+        ]
         for e in catalogue.DATASETS.values()
     ]
     table(["data set", "", "size", "network", "tasks", "files"], rows)
@@ -62,7 +78,9 @@ def check(config: Config, counts: bool) -> None:
     print(f"{d.name}: {counted(len(d.classes), 'class')}, {images} of {kept}{seen}")
     split = d.record.get("split")
     if split:
-        how = f"made: {split['share']:.0%} of each class, seed {split['seed']}" if split["made"] else "as given"
+        how = (
+            f"made: {split['share']:.0%} of each class, seed {split['seed']}" if split["made"] else "as given"
+        )
         how += f" ({split['test']})" if "test" in split else ""
         left_out = counted(len(d.record["skipped"]), "image" if d.record["layout"] == "arrays" else "file")
         print(f"layout: {d.record['layout']}; test set {how}; {left_out} left out")

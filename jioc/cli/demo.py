@@ -43,16 +43,22 @@ def main(argv: list[str]) -> int:
     about = "iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each."
     parser = Parser("jioc demo", description=about)
     default = Path("jioc-demo")
-    parser.add_argument("--out", type=Path, default=default, help="for the results and report.html (jioc-demo)")
+    parser.add_argument(
+        "--out", type=Path, default=default, help="for the results and report.html (jioc-demo)"
+    )
     folder = parser.parse(argv).out
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise Refused(f"the demo cannot write to {str(folder)!r}: {error.strerror}") from None
-    print("iCaRL with and without JIOC on the long-tailed digits: five tasks of two, 40 exemplars, three seeds each")
+    print(
+        "iCaRL with and without JIOC on the long-tailed digits: five tasks of two, 40 exemplars, three seeds each"
+    )
     deaf = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
     with ProcessPoolExecutor(2, get_context("spawn"), signal.signal, deaf) as pool:
-        jobs = {(name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS}
+        jobs = {
+            (name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS
+        }
         try:
             results = {key: job.result() for key, job in jobs.items()}
         except KeyboardInterrupt:
@@ -66,8 +72,22 @@ def main(argv: list[str]) -> int:
         old = [r.tasks[-1].cnn.old or 0.0 for r in of]
         figures = [[r[kind][readout] for r in of] for readout in ("cnn", "nme") for kind in SUMMARIES]
         rows.append([name, *map(tables.spread, figures), tables.spread(old)])
-    table(["", "average", "last", "forgetting", "NME average", "NME last", "NME forgetting", "last, old classes"], rows)
-    print("accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds")
+    table(
+        [
+            "",
+            "average",
+            "last",
+            "forgetting",
+            "NME average",
+            "NME last",
+            "NME forgetting",
+            "last, old classes",
+        ],
+        rows,
+    )
+    print(
+        "accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds"
+    )
     print(f"the report: {keep(results, folder)}")
     return 0
 

@@ -76,7 +76,9 @@ def measured(run: Run) -> tuple[int, float]:
             paces.setdefault(stage, {})[task.index] = pace(run, task, sampler, stage=stage, **how)
 
     def drawn(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
-        return F.normalize(torch.rand(len(index), net.width, generator=run.generators["order"]), dim=1).to(run.device)
+        return F.normalize(torch.rand(len(index), net.width, generator=run.generators["order"]), dim=1).to(
+            run.device
+        )
 
     run.method.memory.select = "first"
     for t in range(last + 1):

@@ -11,11 +11,15 @@ from jioc.training.store import model_folder, unfinished
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser("jioc export", description="A saved model as a file for other programs, preprocessing included.")
+    parser = Parser(
+        "jioc export", description="A saved model as a file for other programs, preprocessing included."
+    )
     parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
     parser.add_argument("--onnx", type=Path, metavar="FILE", help="the ONNX file to write")
     parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    parser.add_argument("--method", metavar="FILE", help="the Python file of a method of your own, which is run")
+    parser.add_argument(
+        "--method", metavar="FILE", help="the Python file of a method of your own, which is run"
+    )
     found = parser.parse(argv)
     if found.onnx is None:
         raise Refused("jioc export needs to know what to write: --onnx FILE")

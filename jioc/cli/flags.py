@@ -36,7 +36,9 @@ class Parser(argparse.ArgumentParser):
             flags = [flag for action in self._actions for flag in action.option_strings]
             wrong = next((word for word in rest if word.startswith("-")), rest[0]).split("=")[0]
             raise (
-                unknown("option", wrong, flags) if wrong.startswith("-") else Refused(f"{wrong!r} is one word too many")
+                unknown("option", wrong, flags)
+                if wrong.startswith("-")
+                else Refused(f"{wrong!r} is one word too many")
             )
         return found
 
@@ -50,10 +52,16 @@ def wants_help(argv: list[str]) -> bool:
 
 def usual_values(spec: Spec) -> Values:
     """What `jioc run --help` shows as defaults: those of the schema, and what follows from the method."""
-    return Known({path: one.field.default for path, one in index.every(spec.options).items()}, spec).fill().values
+    return (
+        Known({path: one.field.default for path, one in index.every(spec.options).items()}, spec)
+        .fill()
+        .values
+    )
 
 
-def add_settings(parser: Parser, spec: Spec, usual: Values | None, paths: Iterable[str] | None = None) -> None:
+def add_settings(
+    parser: Parser, spec: Spec, usual: Values | None, paths: Iterable[str] | None = None
+) -> None:
     """Add a flag for every setting, or for those of the paths, under the headings of their sections.
 
     `usual`: the defaults that the help shows, by their paths; None where nobody asked for help.
@@ -76,7 +84,11 @@ def _stages(usual: Values) -> str:
     """What the flags of the other stages are, and their defaults."""
     lines = ["These are for the tasks after the first."]
     for stage, what in [("first", "the first task"), ("second", "the second stage")]:
-        of = {path.rpartition(".")[2]: v for path, v in usual.items() if path.startswith(f"{stage}.") and v is not None}
+        of = {
+            path.rpartition(".")[2]: v
+            for path, v in usual.items()
+            if path.startswith(f"{stage}.") and v is not None
+        }
         if of:
             values = ", ".join(f"{name.replace('_', ' ')} {_show(value)}" for name, value in of.items())
             lines.append(f"For {what}: --{stage}-epochs, --{stage}-lr and so on ({values}).")
@@ -132,7 +144,12 @@ def _add(group: Any, key: str, field: FieldInfo, default: Any, hidden: bool = Fa
 
 def choices(field: FieldInfo) -> list[str]:
     """The words that a setting takes, where it takes words of a list."""
-    return [str(word) for kind in _kinds(field.annotation) if get_origin(kind) is Literal for word in get_args(kind)]
+    return [
+        str(word)
+        for kind in _kinds(field.annotation)
+        if get_origin(kind) is Literal
+        for word in get_args(kind)
+    ]
 
 
 def metavar(field: FieldInfo) -> str | None:

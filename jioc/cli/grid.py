@@ -39,14 +39,18 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     parser = _parser(find("icarl"), wants_help(argv))
     if not argv or argv[0].startswith("-"):
         parser.parse(argv)  # --help, or a wrong word
-        raise Refused(f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word")
+        raise Refused(
+            f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word"
+        )
     recipe = recipes.find(argv[0])
     found = parser.parse_known_args(argv[1:])[0]
     seeds = _seeds(found.seeds) if found.seeds else recipe.seeds
     scale = recipe.scale if found.scale is None else found.scale
     if not 0 < scale < math.inf:
         raise Refused(f"--scale: {scale:g} is refused: it should be above 0")
-    options = launch.make(**{k: v for k in LaunchOptions.model_fields if (v := getattr(found, k)) is not None})
+    options = launch.make(
+        **{k: v for k in LaunchOptions.model_fields if (v := getattr(found, k)) is not None}
+    )
     out = found.out or Path("runs") / recipe.name
 
     @cache
@@ -65,7 +69,10 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
     over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
     left = [job for job in jobs if states[job.name] != FINISHED]
-    print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {len(jobs) - len(left)} finished before", flush=True)
+    print(
+        f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {len(jobs) - len(left)} finished before",
+        flush=True,
+    )
     with GridProgress(left) as progress:
         if left:
             launch.launcher(options)(left, options, progress, lambda: stop() or over())
@@ -117,11 +124,15 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     except OSError as error:
         print(f"note: {str(out / 'failures.json')!r} cannot be brought up to date: {error.strerror}")
     if progress.interrupted:
-        raise Interrupted(f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on")
+        raise Interrupted(
+            f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on"
+        )
     for name, told in progress.failures.items():
         print(f"failed: {name}: {told}")
     if progress.failures:
-        raise Failed(f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again")
+        raise Failed(
+            f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
+        )
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
     print(("the run is" if len(jobs) == 1 else f"all {len(jobs)} runs are") + f" finished{hint}")

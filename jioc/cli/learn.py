@@ -58,7 +58,9 @@ def main(argv: list[str]) -> int:
         with LearnConsole(config, target, folder) as console, signals() as stop:
             for text in filter(None, [unfinished(source), *notes]):
                 console(Note(text))
-            learner = taught(source, folder, config, known, not given.keys().isdisjoint(index.SEEDS), console, stop)
+            learner = taught(
+                source, folder, config, known, not given.keys().isdisjoint(index.SEEDS), console, stop
+            )
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.kept(learner)
     except Interrupted:
@@ -99,7 +101,11 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
     }
     dataset = load(config.model_copy(update=reading), tell, more=True)
     if dataset.record.get("coloured") is grey:
-        told = "in grey, and some of these are stored in colour" if grey else "in colour, and all of these are grey"
+        told = (
+            "in grey, and some of these are stored in colour"
+            if grey
+            else "in colour, and all of these are grey"
+        )
         tell(Note(f"the model sees images {told}"))
     spelt = {listing.composed(name): name for name in learner.classes}
     return replace(dataset, classes=[spelt.get(name, name) for name in dataset.classes])
@@ -157,7 +163,11 @@ def _refuse_known(source: Path, folder: Path) -> None:
     """Before a single image is decoded; of arrays once they are there."""
     entry = find_data(str(folder.absolute()))
     known = {listing.composed(str(name)) for name in _about(source)["classes"]}
-    again = [name for name in listing.class_names(folder) if name in known] if entry.source == "image_files" else []
+    again = (
+        [name for name in listing.class_names(folder) if name in known]
+        if entry.source == "image_files"
+        else []
+    )
     if again:
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
 
@@ -170,12 +180,16 @@ def _parser(spec: Spec, usual: Values | None, add_help: bool = True) -> Parser:
     parser.add_argument(
         "folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file"
     )
-    parser.add_argument("--out", type=Path, help="keep the new model there; by default it takes the old one's place")
+    parser.add_argument(
+        "--out", type=Path, help="keep the new model there; by default it takes the old one's place"
+    )
     parser.add_argument(
         "--known", default="refuse", metavar="{refuse,add}",
         help="classes that the model knows already: refuse, or add their new images to its exemplars (refuse)",
     )  # fmt: skip
-    parser.add_argument("--method", metavar="FILE", help="the Python file of a method of your own, which is run")
+    parser.add_argument(
+        "--method", metavar="FILE", help="the Python file of a method of your own, which is run"
+    )
     add_settings(parser, spec, usual, index.taken_by("learn"))
     parser.usage = "jioc learn MODEL FOLDER [--out DIR] [options]"
     return parser
@@ -232,7 +246,10 @@ class LearnConsole(Console):
 
     def task(self, row: TaskRow) -> None:
         figures = "   ".join(f"{name} {percent(of.new).strip()}" for name, of in row.by_readout.items())
-        print(f"task {row.task}: of the new classes' test images, right among all classes: {figures}", flush=True)
+        print(
+            f"task {row.task}: of the new classes' test images, right among all classes: {figures}",
+            flush=True,
+        )
 
     def kept(self, learner: "Learner") -> None:
         self.bars.stop()

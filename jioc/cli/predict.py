@@ -20,13 +20,21 @@ STDIN = "-"
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser("jioc predict", description="The class of each image, by a model that a run or `jioc learn` saved.")
+    parser = Parser(
+        "jioc predict", description="The class of each image, by a model that a run or `jioc learn` saved."
+    )
     parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
-    parser.add_argument("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
+    parser.add_argument(
+        "images", nargs="+", metavar="image", help="files, folders, or - for both on standard input"
+    )
     parser.add_argument("--top", default="1", metavar="K", help="name the K best classes (1)")
-    parser.add_argument("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
+    parser.add_argument(
+        "--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}'
+    )
     parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    parser.add_argument("--method", metavar="FILE", help="the Python file of a method of your own, which is run")
+    parser.add_argument(
+        "--method", metavar="FILE", help="the Python file of a method of your own, which is run"
+    )
     add_fields(parser, config_fields(["device"]))
     found = parser.parse(argv)
     if not found.top.isdecimal() or int(found.top) < 1:
@@ -113,5 +121,7 @@ def _print(path: str, answer: Answer, as_json: bool) -> None:
         print(json.dumps({"image": path, **top[0], "top": top}))
         return
     cells = [path, *(cell for name, score in answer for cell in (name, f"{score:.4f}"))]
-    line = "\t".join("".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells)
+    line = "\t".join(
+        "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells
+    )
     sys.stdout.buffer.write(f"{line}\n".encode(sys.getfilesystemencoding(), PLAINLY))

@@ -60,7 +60,11 @@ def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: l
         with signals(limit) as stop:
             execute(config, out=folder, resume=resume, stop=stop)
         return
-    with Console(config, folder) as console, loggers.live(log, config, folder) as live, signals(limit) as stop:
+    with (
+        Console(config, folder) as console,
+        loggers.live(log, config, folder) as live,
+        signals(limit) as stop,
+    ):
 
         def tell(event: Event) -> None:
             console(event)
@@ -110,8 +114,17 @@ def _parser(spec: Spec, help: bool) -> Parser:
     add("--config", type=Path, help="a config.yaml; flags override it")
     add("--pycil", type=Path, metavar="JSON", help="an experiment file of PyCIL; flags override it")
     add("--out", type=Path, help="the run's folder (runs/METHOD-…)")
-    add("--resume", action="store_true", help="go on from the last checkpoint there; start where there is none")
-    add("--time-limit", type=duration, metavar="TIME", help="stop before it with a checkpoint, status 75: 90m, 2h")
+    add(
+        "--resume",
+        action="store_true",
+        help="go on from the last checkpoint there; start where there is none",
+    )
+    add(
+        "--time-limit",
+        type=duration,
+        metavar="TIME",
+        help="stop before it with a checkpoint, status 75: 90m, 2h",
+    )
     add("--log", default="", metavar="NAMES", help="also log to tensorboard, wandb (offline) or mlflow")
     add("--dry-run", action="store_true", help="print tasks, counts, memory and the estimated time, and stop")
     return parser

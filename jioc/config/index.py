@@ -115,14 +115,20 @@ SEEDS = grouped("seeds")
 def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
     """Those of the paths that follow from a changed one, straight or through others."""
     reached, paths = set(changed), list(among)
-    while more := [path for path in paths if path not in reached and reached.intersection(setting(path).follows)]:
+    while more := [
+        path for path in paths if path not in reached and reached.intersection(setting(path).follows)
+    ]:
         reached.update(more)
     return [path for path in paths if path in reached.difference(changed)]
 
 
 def without_effect(coordinate: str, host_kd: str | None) -> list[str]:
     """The options of JIOC that have no part in the loss."""
-    idle = {"none": {"inputs", "outputs", "distillation"}, "ic": {"outputs", "distillation"}, "oc": {"inputs"}}
+    idle = {
+        "none": {"inputs", "outputs", "distillation"},
+        "ic": {"outputs", "distillation"},
+        "oc": {"inputs"},
+    }
     parts = idle.get(coordinate, set()) | ({"distillation"} if host_kd in ("keep", "drop") else set())
     names = [name for name, field in Coordination.model_fields.items() if about(field).part in parts]
     return [*names, "gamma1"] if host_kd == "keep" and "gamma1" not in names else names

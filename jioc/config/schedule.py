@@ -24,7 +24,9 @@ def rescale(stage: Schedule, length: float, rate: float = 1.0) -> Schedule:
     assert stage.epochs is not None
     epochs = max(1, round(stage.epochs * length))
     milestones = stage.milestones and rescale_milestones(stage.milestones, stage.epochs, epochs)
-    return stage.model_copy(update={"epochs": epochs, "lr": stage.lr and stage.lr * rate, "milestones": milestones})
+    return stage.model_copy(
+        update={"epochs": epochs, "lr": stage.lr and stage.lr * rate, "milestones": milestones}
+    )
 
 
 def total_epochs(config: Config, task: int) -> int:

@@ -30,7 +30,9 @@ class About:
 
     section: str = ""  # a key of SECTIONS; of a part's setting that of the part
     group: str = ""  # settings that some question takes together: images, reading, tasks, order, seeds, step
-    label: Literal["value", "place", "title"] = "value"  # in tables: beside the title, in the place, in the title
+    label: Literal["value", "place", "title"] = (
+        "value"  # in tables: beside the title, in the place, in the title
+    )
     machine: bool = False  # belongs to the machine: a resumed run may have another
     commands: tuple[str, ...] = ("learn", "estimator")  # beside `jioc run`, which takes every setting
     follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
@@ -173,11 +175,21 @@ class Config(Options):
     )  # fmt: skip
     """Number of tasks of equal size (the first ones are larger where it does not divide)."""
     base: Positive | None = setting(
-        None, "data", group="tasks", label="place", commands=("data", "estimator"), excludes=("tasks", "task_sizes")
+        None,
+        "data",
+        group="tasks",
+        label="place",
+        commands=("data", "estimator"),
+        excludes=("tasks", "task_sizes"),
     )
     """Classes of the first task."""
     increment: Positive | None = setting(
-        None, "data", group="tasks", label="place", commands=("data", "estimator"), excludes=("tasks", "task_sizes")
+        None,
+        "data",
+        group="tasks",
+        label="place",
+        commands=("data", "estimator"),
+        excludes=("tasks", "task_sizes"),
     )
     """Classes of each later task; the last may be smaller."""
     task_sizes: tuple[Positive, ...] | None = setting(
@@ -185,7 +197,9 @@ class Config(Options):
         excludes=("tasks", "base", "increment"),
     )  # fmt: skip
     """Classes of every task, such as 4,3,3."""
-    order: tuple[int | str, ...] | None = setting(None, "data", group="order", metavar="FILE", commands=CHECKED)
+    order: tuple[int | str, ...] | None = setting(
+        None, "data", group="order", metavar="FILE", commands=CHECKED
+    )
     """File with the class order: names or original labels, separated by white space or one a line."""
     order_seed: Seed = setting(1993, "data", group="order", excludes=("order",), commands=CHECKED)
     """Seed of the class order."""
@@ -193,7 +207,9 @@ class Config(Options):
     # --- what is remembered ---
     memory: Count = setting(2000, "memory", label="place", excludes=("memory_per_class",))
     """Exemplars in all, shared equally by the classes seen."""
-    memory_per_class: Positive | None = setting(None, "memory", label="place", excludes=("memory",), metavar="M")
+    memory_per_class: Positive | None = setting(
+        None, "memory", label="place", excludes=("memory",), metavar="M"
+    )
     """Exemplars of each class instead of a total."""
     select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
@@ -201,7 +217,9 @@ class Config(Options):
     """Save the exemplars beside the model; without them it cannot learn on."""
 
     # --- the network ---
-    backbone: str | None = setting(None, "network", label="place", follows=("data", "image_size"), commands=SETTLED)
+    backbone: str | None = setting(
+        None, "network", label="place", follows=("data", "image_size"), commands=SETTLED
+    )
     """Backbone; by default the data set's."""
     stem: Literal["cifar", "cifar-pool", "imagenet"] | None = setting(
         None, "network", follows=("data", "image_size"), commands=SETTLED
@@ -232,7 +250,9 @@ class Config(Options):
     """Seed of the data order and the augmentation."""
 
     # --- the machine ---
-    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = setting("auto", "machine", machine=True)
+    device: Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = setting(
+        "auto", "machine", machine=True
+    )
     """auto, cpu, cuda or cuda:N."""
     precision: Literal["auto", "fp32", "tf32", "bf16"] = setting("auto", "machine", group="step")
     """Arithmetic of the network; auto is bf16 on CUDA and fp32 on the CPU."""
@@ -264,7 +284,11 @@ class Config(Options):
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, Options):
-                names += [f"{name}.{key}" for key, part in value if key in value.model_fields_set and part is not None]
+                names += [
+                    f"{name}.{key}"
+                    for key, part in value
+                    if key in value.model_fields_set and part is not None
+                ]
             elif name == "options":
                 names += [f"options.{key}" for key in value]
             elif name in self.model_fields_set and value is not None:

@@ -24,7 +24,9 @@ def make(**values: Any) -> Config:
     if given is None:
         return config
     if not isinstance(given, (list, tuple)) or not all(isinstance(path, str) for path in given):
-        raise Refused("given: it should be a list of the settings that were given, such as [method, later.epochs]")
+        raise Refused(
+            "given: it should be a list of the settings that were given, such as [method, later.epochs]"
+        )
     return config.filled(tuple(path for path in flat(plain(config)) if path in given))
 
 

@@ -93,7 +93,9 @@ def with_name(place: str) -> str:
 def strange(name: str) -> Refused:
     """The refusal of a name that nobody knows. ImageNet and its parts are read as folders like one's own."""
     if name.lower().startswith("imagenet"):
-        return Refused(f"{name!r} is known by its folder alone, the one that holds train and val: --data FOLDER")
+        return Refused(
+            f"{name!r} is known by its folder alone, the one that holds train and val: --data FOLDER"
+        )
     return unknown("data set", name, DATASETS)
 
 

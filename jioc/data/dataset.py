@@ -22,7 +22,9 @@ class Dataset:
     augment: Any  # an Augmentation, a dataclass
     size: int | None = None  # of the centred square that the network sees; None: the whole image
     tasks: int = 5  # by default
-    record: dict[str, Any] = field(default_factory=dict)  # what result.json tells under "data": split, skipped files
+    record: dict[str, Any] = field(
+        default_factory=dict
+    )  # what result.json tells under "data": split, skipped files
 
     @property
     def channels(self) -> int:

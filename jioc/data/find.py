@@ -38,7 +38,9 @@ def _own(place: Path) -> Entry:
 
     classes = len(class_names(place))
     if not classes:
-        raise Refused(f"{str(place)!r} holds no class folders; give a folder with a folder of images for each class")
+        raise Refused(
+            f"{str(place)!r} holds no class folders; give a folder with a folder of images for each class"
+        )
     name = place.resolve().stem if place.is_file() else place.resolve().name
     return Entry(name, "image_files", classes, usual_tasks(classes), None, None, "", None, None, place=place)
 

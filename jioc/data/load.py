@@ -11,7 +11,12 @@ from jioc.data.sources import archives, cifar, digits, image_files, python_file
 from jioc.errors import Refused
 from jioc.events import Callback, Note, ignore
 
-SOURCES = {"cifar": cifar.load, "digits": digits.load, "image_files": image_files.load, "python_file": python_file.load}
+SOURCES = {
+    "cifar": cifar.load,
+    "digits": digits.load,
+    "image_files": image_files.load,
+    "python_file": python_file.load,
+}
 
 
 def load(

@@ -37,7 +37,9 @@ class Images:
         self.pixels = self._place(pixels)
         self.labels = torch.from_numpy(labels).to(device)  # in the order of learning; -1 for classes not used
         shape = (1, -1, 1, 1)
-        levels = 255 if pixels.dtype == np.uint8 else 1  # mean and std: of pixels in [0, 1], or of floats as they are
+        levels = (
+            255 if pixels.dtype == np.uint8 else 1
+        )  # mean and std: of pixels in [0, 1], or of floats as they are
         self.scale = (1 / (levels * torch.tensor(std, device=device))).view(shape)
         self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
 
@@ -160,7 +162,9 @@ class TaskData:
 
     classes: list[Tensor]  # indices of each new class's training images
     batch_size: int
-    features: Callable[..., Tensor]  # (net, index, as_trained=False) -> unit-norm features, as `Run.features` has them
+    features: Callable[
+        ..., Tensor
+    ]  # (net, index, as_trained=False) -> unit-norm features, as `Run.features` has them
     generator: torch.Generator  # of the data order
 
     @property

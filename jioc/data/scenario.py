@@ -36,13 +36,17 @@ def make(dataset: Dataset, config: Config) -> Scenario:
     if empty:
         raise Refused(f"class {empty[0]!r} has no training image")
     if config.holdout:
-        kept = [len(index) - min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train]
+        kept = [
+            len(index) - min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train
+        ]
         test = [index[k:] for index, k in zip(train, kept, strict=True)]
         train = [index[:k] for index, k in zip(train, kept, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
     if not sum(map(len, test)):
-        raise Refused("there is no image to judge by: the test set is empty, or no class has two images to split")
+        raise Refused(
+            "there is no image to judge by: the test set is empty, or no class has two images to split"
+        )
     for t, size in enumerate(sizes):
         first = sum(sizes[:t])
         if not sum(map(len, test[first : first + size])):
@@ -57,11 +61,15 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
-    for line in (composed(str(line)) for line in config.order):  # a name, which may have spaces, or several words
+    for line in (
+        composed(str(line)) for line in config.order
+    ):  # a name, which may have spaces, or several words
         words = [line] if line in known else re.split(r"[\s,]+", line)
         strange = [word for word in words if word not in known]
         if strange:
-            raise unknown("class in --order", line if len(strange) == len(words) else strange[0], dataset.classes)
+            raise unknown(
+                "class in --order", line if len(strange) == len(words) else strange[0], dataset.classes
+            )
         order += [known[word] for word in words]
     if sorted(order) != list(range(n)):
         raise Refused(
@@ -78,7 +86,9 @@ def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
         config.task_sizes is not None,
     ]
     if sum(ways) > 1:
-        raise Refused("say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes")
+        raise Refused(
+            "say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes"
+        )
     tasks, base, increment, given = config.tasks or usual, config.base, config.increment, config.task_sizes
     if given is not None and sum(given) != classes:
         raise Refused(f"--task-sizes add up to {counted(sum(given), 'class')}; {config.data} has {classes}")

@@ -22,7 +22,9 @@ class Streamed(Images):
 
     def _place(self, pixels: np.ndarray) -> Tensor:
         self._pool = ThreadPoolExecutor(1)
-        self._coming: deque[tuple[Tensor, Tensor]] = deque()  # as asked for, and this process's share of it on the CPU
+        self._coming: deque[tuple[Tensor, Tensor]] = (
+            deque()
+        )  # as asked for, and this process's share of it on the CPU
         self._ready: deque[tuple[Tensor, Future[Gathered]]] = deque()
         self._spare: deque[Buffer] = deque(Buffer() for _ in range(AHEAD + 1))
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
@@ -31,7 +33,9 @@ class Streamed(Images):
     def prefetch(self, batches: list[Tensor]) -> None:
         self._ready.clear()
         sizes = [len(index) for index in batches]
-        here = torch.cat(batches).cpu().split(sizes) if batches else ()  # one wait for the device, not one a batch
+        here = (
+            torch.cat(batches).cpu().split(sizes) if batches else ()
+        )  # one wait for the device, not one a batch
         self._coming = deque(zip(batches, map(self.own, here), strict=True))
         self._fill()
 

@@ -81,7 +81,9 @@ class World:
         """
         if self.size == 1 or self.bn == "synchronised":
             return
-        kept = [b for m in net.modules() if m.training for b in m.buffers(recurse=False) if b.is_floating_point()]
+        kept = [
+            b for m in net.modules() if m.training for b in m.buffers(recurse=False) if b.is_floating_point()
+        ]
         if kept:
             own = len(range(self.rank, n, self.size))
             mixed = self.sum(torch.cat([b.flatten() for b in kept]) * (own / n))
@@ -181,7 +183,9 @@ def _described(value: Any) -> Any:
 
 
 ALONE = World()
-_worlds = itertools.count()  # that this process has been in: the store still holds what an earlier one left there
+_worlds = (
+    itertools.count()
+)  # that this process has been in: the store still holds what an earlier one left there
 
 
 @cache
@@ -201,9 +205,13 @@ def process_group(bn: str) -> Iterator[World]:
         return
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
         if name not in os.environ:
-            raise Refused(f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all")
+            raise Refused(
+                f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all"
+            )
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here  # NCCL wants one for each process
+    own_gpus = (
+        torch.cuda.is_available() and torch.cuda.device_count() >= here
+    )  # NCCL wants one for each process
     store, rank, size = _rendezvous()
     store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
     backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
@@ -216,7 +224,9 @@ def process_group(bn: str) -> Iterator[World]:
             world.barrier()
     except Exception as error:
         own = _own_error(error, rank, store)
-        if not own_gpus or isinstance(error, Interrupted):  # NCCL might wait for the others, and ends with the process
+        if not own_gpus or isinstance(
+            error, Interrupted
+        ):  # NCCL might wait for the others, and ends with the process
             world._answer = None
             _leave(error)
         if own is error:
@@ -251,7 +261,9 @@ def _own_error(error: Exception, rank: int, store: dist.Store) -> Exception:
         return error if rank == 0 else ReportedElsewhere(status)
     told = first_line(error)
     if "finished reduction" in told:
-        error = Failed("on several processes every parameter that is trained must take part in every step's loss")
+        error = Failed(
+            "on several processes every parameter that is trained must take part in every step's loss"
+        )
     elif isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in told):
         error = Failed("another process of this run was lost; --resume goes on from the last checkpoint")
     elif not isinstance(error, Refused) and rank:

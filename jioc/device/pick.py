@@ -17,5 +17,7 @@ def pick_device(word: str) -> torch.device:
         if not torch.cuda.is_available():
             raise Refused(f"--device {word}: torch finds no CUDA device here")
         if torch.device(word).index is not None and torch.device(word).index >= torch.cuda.device_count():
-            raise Refused(f"--device {word}: torch finds {counted(torch.cuda.device_count(), 'CUDA device')} here")
+            raise Refused(
+                f"--device {word}: torch finds {counted(torch.cuda.device_count(), 'CUDA device')} here"
+            )
     return torch.device(word)

@@ -65,7 +65,9 @@ def pack(
         finally:
             gc.collect()  # a run's parts know each other; without this their memory waits for Python's own time
 
-    alike: dict[Any, list[int]] = {}  # runs that may share the switches which torch keeps for the whole process
+    alike: dict[
+        Any, list[int]
+    ] = {}  # runs that may share the switches which torch keeps for the whole process
     for i, config in enumerate(configs):
         alike.setdefault((config.precision, config.deterministic), []).append(i)
     outcomes: dict[int, Result | Exception] = {}

@@ -107,7 +107,9 @@ class GridProgress:
         self._written[job.name] = written
         rows = tasks_of(path)
         with self._lock:
-            for row in rows[self._learnt.setdefault(job.name, len(rows)) :]:  # what was there before is no news
+            for row in rows[
+                self._learnt.setdefault(job.name, len(rows)) :
+            ]:  # what was there before is no news
                 self.say(job, task_line(row, len(job.config.task_sizes or ()) or job.config.tasks or 0))
             self._learnt[job.name] = max(len(rows), self._learnt[job.name])
 

@@ -53,7 +53,9 @@ def _launch(
     keeper = ray.remote(Keeper).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
     if told := ray.get(keeper.hold.remote()):
         raise Refused(told)
-    worker = ray.remote(work).options(max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, options))
+    worker = ray.remote(work).options(
+        max_retries=0, scheduling_strategy="SPREAD", **_resources(ray, jobs, options)
+    )
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
 
     def submit(job: Job) -> Any:
@@ -96,13 +98,17 @@ def _connect(ray: Any, options: LaunchOptions) -> None:
         raise Refused("--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = options.address or os.environ.get("RAY_ADDRESS")
-    ours: dict[str, Any] = {} if address else {"include_dashboard": False}  # of a cluster that is started here
+    ours: dict[str, Any] = (
+        {} if address else {"include_dashboard": False}
+    )  # of a cluster that is started here
     before = signal.getsignal(signal.SIGTERM)
     try:
         ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **ours)
         signal.signal(signal.SIGTERM, before)  # Ray's own would leave at once
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-        where_to = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
+        where_to = (
+            f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
+        )
         raise Refused(f"{where_to}: {first_line(error)}") from None
 
 
@@ -112,7 +118,10 @@ def _resources(ray: Any, jobs: list[Job], options: LaunchOptions) -> dict[str, f
     if gpus is None:
         wanted = any(job.config.device != "cpu" for job in jobs)
         gpus = 1.0 if wanted and there.get("GPU") else 0.0
-    for name, flag, need in (("CPU", "--cpus-per-run", options.cpus_per_run), ("GPU", "--gpus-per-run", gpus)):
+    for name, flag, need in (
+        ("CPU", "--cpus-per-run", options.cpus_per_run),
+        ("GPU", "--gpus-per-run", gpus),
+    ):
         if need > there.get(name, 0):
             raise Refused(f"{flag} {need:g}: the whole cluster has {there.get(name, 0):g}")
     return {"num_cpus": options.cpus_per_run, "num_gpus": gpus}
@@ -196,7 +205,9 @@ class Keeper:
 # --- on any node ---
 
 
-def work(name: str, config: Config, keeper: Any, every: float, cwd: str, environment: dict[str, str]) -> str | None:
+def work(
+    name: str, config: Config, keeper: Any, every: float, cwd: str, environment: dict[str, str]
+) -> str | None:
     """One run, from what the keeper has of it; what it said where it failed."""
     import ray
 
@@ -210,7 +221,9 @@ def work(name: str, config: Config, keeper: Any, every: float, cwd: str, environ
         with tempfile.TemporaryDirectory(prefix="jioc-", ignore_cleanup_errors=True) as scratch:
             return _work_in(Path(scratch) / name, name, config, keeper, every, *begun)
     except OSError as error:
-        return f"the folder for temporary files of {platform.node()} cannot be used: {error.strerror or error}"
+        return (
+            f"the folder for temporary files of {platform.node()} cannot be used: {error.strerror or error}"
+        )
 
 
 def _work_in(
@@ -280,7 +293,9 @@ class Mirror:
         task, checkpoint = self._news()
         if checkpoint is None:
             return False
-        return task != self._sent[0] or (checkpoint != self._sent[1] and time.monotonic() - self._when >= self.every)
+        return task != self._sent[0] or (
+            checkpoint != self._sent[1] and time.monotonic() - self._when >= self.every
+        )
 
 
 # --- a folder as files ---
@@ -302,11 +317,15 @@ def packed(folder: Path, whole: bool) -> Files:
         listed = folder / "checkpoint" / number / "checksums.json"
         paths = [listed, *map(listed.with_name, read_json(listed) or ())]
     beside = [p for p in folder.glob("[!.]*") if p.is_file()]
-    beside.sort(key=lambda p: (p.name != "config.yaml", p.name == "model.json"))  # that makes it a run; names others
+    beside.sort(
+        key=lambda p: (p.name != "config.yaml", p.name == "model.json")
+    )  # that makes it a run; names others
     paths += [p for p in beside if (p.name != "result.json" if whole else p.name in RESUMED)]
     files = {str(path.relative_to(folder)): path.read_bytes() for path in paths}
     result = folder / "result.json"
-    content = result.read_bytes() if result.exists() else b""  # before the question: it may become complete meanwhile
+    content = (
+        result.read_bytes() if result.exists() else b""
+    )  # before the question: it may become complete meanwhile
     if content and (asked := read_json(result)) is not None and (whole or not asked["complete"]):
         files["result.json"] = content
     return files

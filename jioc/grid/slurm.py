@@ -92,7 +92,9 @@ class Submitted:
 
     def forgotten(self) -> bool:
         """Whether Slurm no longer knows the job; it would be waited for without end."""
-        return self.job.get_info(mode="force").get("State", "") == "" and type(self.job).__name__ != "LocalJob"
+        return (
+            self.job.get_info(mode="force").get("State", "") == "" and type(self.job).__name__ != "LocalJob"
+        )
 
     def told(self) -> dict[str, str] | None:
         """What its runs said; None where it died."""
@@ -142,7 +144,8 @@ def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop
                     progress.ended(job, Interrupted("its job was cancelled"))
                 elif tries[job.name] >= options.retries:
                     progress.ended(
-                        job, Failed(f"its job died {tries[job.name] + 1} times; its logs are in {queue.folder}")
+                        job,
+                        Failed(f"its job died {tries[job.name] + 1} times; its logs are in {queue.folder}"),
                     )
                 else:
                     tries[job.name] += 1
@@ -201,7 +204,10 @@ class Queue:
 
 def parameters(options: LaunchOptions) -> dict[str, Any]:
     """For submitit's executors; sbatch's own words are passed on."""
-    found: dict[str, Any] = {"name": "jioc", "timeout_min": max(1, round(duration(options.time_limit or "2h") / 60))}
+    found: dict[str, Any] = {
+        "name": "jioc",
+        "timeout_min": max(1, round(duration(options.time_limit or "2h") / 60)),
+    }
     if options.gpus_per_run:
         if options.gpus_per_run != int(options.gpus_per_run):
             raise Refused("--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")
@@ -213,7 +219,9 @@ def parameters(options: LaunchOptions) -> dict[str, Any]:
         found["slurm_array_parallelism"] = options.at_once
     more = dict(word.partition("=")[::2] for word in options.sbatch)
     if not all(more.values()):
-        raise Refused(f"--sbatch: {','.join(options.sbatch)!r} is refused: give name=value, such as partition=gpu")
+        raise Refused(
+            f"--sbatch: {','.join(options.sbatch)!r} is refused: give name=value, such as partition=gpu"
+        )
     return found | ({"slurm_additional_parameters": more} if more else {})
 
 

@@ -52,15 +52,21 @@ class JIOCPlugin(SupervisedPlugin):
                 "JIOCPlugin is the loss as well: give it to the strategy as criterion=, not among plugins= alone"
             )
         if isinstance(strategy.model, MultiTaskModule):
-            raise Refused("JIOCPlugin needs a model with one head for all classes, not one for each task label")
+            raise Refused(
+                "JIOCPlugin needs a model with one head for all classes, not one for each task label"
+            )
         data = strategy.experience.dataset
         self.new = sorted(map(int, data.targets.uniques))
         again = set(self.new) & set(self.learnt)
         if again:
-            raise Refused(f"class {min(again)} comes again; JIOCPlugin needs each class in one experience alone")
+            raise Refused(
+                f"class {min(again)} comes again; JIOCPlugin needs each class in one experience alone"
+            )
         held = exemplars(strategy)
         if self.learnt and not held and (self.jioc.distils or self.jioc.suppresses):
-            raise Refused("the strategy holds no exemplars, so outputs cannot be coordinated; coordinate='ic' can")
+            raise Refused(
+                "the strategy holds no exemplars, so outputs cannot be coordinated; coordinate='ic' can"
+            )
         self.task = Task(len(self.sizes), (*self.sizes, len(self.new)), len(data), held)
 
     def after_forward(self, strategy: Any, **kwargs: Any) -> None:
@@ -89,7 +95,9 @@ class JIOCPlugin(SupervisedPlugin):
             ordered = outputs[:, units]
             batch = Batch(self.x, place, place < self.task.n_old)
             old = None if self.teacher_out is None else Output(self.teacher_out[:, self.learnt])
-            terms = self.jioc(terms, batch, Output(ordered[:, : len(seen)]), old, self.task, cls_logits=ordered)
+            terms = self.jioc(
+                terms, batch, Output(ordered[:, : len(seen)]), old, self.task, cls_logits=ordered
+            )
         return torch.stack([term.mean() for term in terms.values()]).sum()
 
 

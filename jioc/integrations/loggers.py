@@ -102,7 +102,11 @@ class Live:
     def _end(self, task: int) -> int:
         """The last step of a task."""
         return max(
-            (start + epochs for key, (start, epochs) in self.stages.items() if int(key.split("/")[0]) <= task),
+            (
+                start + epochs
+                for key, (start, epochs) in self.stages.items()
+                if int(key.split("/")[0]) <= task
+            ),
             default=0,
         )
 
@@ -171,7 +175,13 @@ class WandB:
         seen["id"] = seen["id"] or secrets.token_hex(4)
         quiet = wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True)
         self.run = wandb.init(
-            project="jioc", name=title, id=seen["id"], dir=place, mode="offline", config=plain(config), settings=quiet
+            project="jioc",
+            name=title,
+            id=seen["id"],
+            dir=place,
+            mode="offline",
+            config=plain(config),
+            settings=quiet,
         )
 
     def log(self, numbers: dict[str, float], step: int) -> None:
@@ -189,12 +199,16 @@ class MLflow:
         from mlflow.tracking import MlflowClient
 
         self.metric = Metric
-        self.client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{place.resolve()}/mlflow.db")
+        self.client = MlflowClient(
+            os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{place.resolve()}/mlflow.db"
+        )
         if seen["id"] is None:
             known = self.client.get_experiment_by_name("jioc")
             experiment = known.experiment_id if known else self.client.create_experiment("jioc")
             seen["id"] = self.client.create_run(experiment, run_name=title).info.run_id
-            self.client.log_batch(seen["id"], params=[Param(k, str(v)[:500]) for k, v in flat(plain(config)).items()])
+            self.client.log_batch(
+                seen["id"], params=[Param(k, str(v)[:500]) for k, v in flat(plain(config)).items()]
+            )
         self.id: str = seen["id"]
         self.client.update_run(self.id, "RUNNING")
 
@@ -202,7 +216,9 @@ class MLflow:
         import time
 
         now = int(time.time() * 1000)
-        self.client.log_batch(self.id, metrics=[self.metric(name, value, now, step) for name, value in numbers.items()])
+        self.client.log_batch(
+            self.id, metrics=[self.metric(name, value, now, step) for name, value in numbers.items()]
+        )
 
     def close(self) -> None:
         self.client.set_terminated(self.id)

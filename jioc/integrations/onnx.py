@@ -53,7 +53,9 @@ def to_onnx(learner: Learner, readout: str | None = None) -> tuple[bytes, str]:
     if name not in known:
         raise unknown("read-out", name, known)
     answering = Answering(learner, name)
-    pixels = torch.randint(0, 256, (3, h, w, c), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    pixels = torch.randint(
+        0, 256, (3, h, w, c), dtype=torch.uint8, generator=torch.Generator().manual_seed(1)
+    )
     with torch.no_grad(), _quietly():
         program: Any = torch.onnx.export(
             answering,
@@ -90,7 +92,9 @@ def _checked(content: bytes, pixels: Tensor, wanted: Tensor) -> str:
     (got,) = session.run(["scores"], {"pixels": pixels[:2].numpy()})
     gap, most = np.abs(np.nan_to_num(got) - np.nan_to_num(wanted[:2].numpy())).max(), float(np.abs(got).max())
     if gap > TOLERANCE * max(1.0, most if np.isfinite(most) else 1.0):
-        raise Failed(f"the ONNX file does not answer as the model does (off by {gap:.2g}), so it is not written")
+        raise Failed(
+            f"the ONNX file does not answer as the model does (off by {gap:.2g}), so it is not written"
+        )
     return f"onnxruntime {onnxruntime.__version__} answers as the model does (off by {gap:.1g})"
 
 

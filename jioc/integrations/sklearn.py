@@ -35,7 +35,10 @@ from jioc.training.evaluate import AT_ONCE
 from jioc.training.learner import Learner
 
 USUAL = Config(method="icarl")
-KEPT: dict[str, Any] = {"dtype": [np.float32, np.uint8], "allow_nd": True}  # X as float32, or uint8 where it is
+KEPT: dict[str, Any] = {
+    "dtype": [np.float32, np.uint8],
+    "allow_nd": True,
+}  # X as float32, or uint8 where it is
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):
@@ -186,7 +189,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         taken = {key for key, one in every.items() if "estimator" in one.commands} - own.keys()
         for name in others:
             if name in every and name not in taken:
-                raise Refused(f"settings cannot hold {name!r}" + (": it is a parameter" if name in own else ""))
+                raise Refused(
+                    f"settings cannot hold {name!r}" + (": it is a parameter" if name in own else "")
+                )
             if name not in every:
                 raise unknown("setting", name, taken)
         if {"base", "increment", "task_sizes"} & others.keys() and self.tasks == 1:
@@ -194,7 +199,9 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         if self.augment == "autoaugment" and not learnt.form.whole:
             raise Refused("autoaugment is for images of uint8")
         usual = dict(USUAL.coordination)
-        said = {name: value for name, value in own.items() if name not in usual or not same(value, usual[name])}
+        said = {
+            name: value for name, value in own.items() if name not in usual or not same(value, usual[name])
+        }
         flat = {name: plain(value) for name, value in {**said, **others}.items() if value is not None}
         return make(**by_keys(flat, spec.options), method=self.method, data="X", seed=learnt.seed)
 

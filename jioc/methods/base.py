@@ -30,16 +30,26 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
-    made: dict[str, Any] | None = None  # shapes of its own modules as `__init__` left them; None: not looked at
+    made: dict[str, Any] | None = (
+        None  # shapes of its own modules as `__init__` left them; None: not looked at
+    )
 
     def __init_subclass__(cls) -> None:
         if isinstance(cls.persistent, str):
-            raise TypeError(f"`persistent` is {cls.persistent!r}; names are needed, such as ({cls.persistent!r},)")
+            raise TypeError(
+                f"`persistent` is {cls.persistent!r}; names are needed, such as ({cls.persistent!r},)"
+            )
         named = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("persistent", ())]
         cls.persistent = tuple(dict.fromkeys(named))
 
     def __init__(
-        self, *, net: Net, memory: Memory, options: Options, coordination: JIOC | None, generator: torch.Generator
+        self,
+        *,
+        net: Net,
+        memory: Memory,
+        options: Options,
+        coordination: JIOC | None,
+        generator: torch.Generator,
     ):
         self.net, self.memory, self.options, self.coordination = net, memory, options, coordination
         self.generator = generator  # of the weights

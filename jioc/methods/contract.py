@@ -25,7 +25,9 @@ def check_init(method: Method) -> Method:
             why = f"{name!r} in `persistent` has dropout, which draws from torch's own generator: no run would repeat"
             raise Failed(f"{why}; draw a mask from the method's `generator`")
     made = {name: shapes(module.eval()) for name, module in own_modules(method).items()}
-    method.made = made if type(method).load_state is base.Method.load_state else None  # it may make modules itself
+    method.made = (
+        made if type(method).load_state is base.Method.load_state else None
+    )  # it may make modules itself
     method.state()
     check_state(method)
     return method
@@ -72,7 +74,9 @@ def check_state(method: Method) -> None:
         twice = next((p for i, p in enumerate(places) if p in owner or p in places[:i]), None)
         if twice is not None and not isinstance(value, (nn.Module, nn.Parameter)):
             names = " and ".join(dict.fromkeys([repr(owner.get(twice, name)), repr(name)]))
-            raise Failed(f"tensors of {names} in `persistent` share memory, and a resumed run's would not; clone one")
+            raise Failed(
+                f"tensors of {names} in `persistent` share memory, and a resumed run's would not; clone one"
+            )
         owner |= dict.fromkeys(places, name)
 
 
@@ -81,8 +85,14 @@ def check_readouts(method: Method, scores: dict[str, Tensor], n: int) -> None:
     of, wanted = f"the readouts of {method.spec.name}", (n, sum(method.net.plan["sizes"]))
     if not isinstance(scores, dict) or "cnn" not in scores:
         got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
-        raise Failed(f"{of} are {got}; a dict of scores with 'cnn' among them is needed, by which methods are compared")
+        raise Failed(
+            f"{of} are {got}; a dict of scores with 'cnn' among them is needed, by which methods are compared"
+        )
     for name, value in scores.items():
         if not isinstance(value, Tensor) or value.shape != wanted:
-            got = f"has the shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
+            got = (
+                f"has the shape {tuple(value.shape)}"
+                if isinstance(value, Tensor)
+                else f"is a {type(value).__name__}"
+            )
             raise Failed(f"{of}: {name!r} {got}; a score for each image and class is needed, {wanted}")

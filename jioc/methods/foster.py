@@ -62,7 +62,9 @@ class FOSTER(Method):
 
     def compression(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         assert old is not None
-        return {"compress": balanced_distill(out.logits, old.logits, self.balance, self.options.kd_temperature)}
+        return {
+            "compress": balanced_distill(out.logits, old.logits, self.balance, self.options.kd_temperature)
+        }
 
     def teacher_output(self, x: Tensor) -> Output | None:
         return self.boosted(x) if self.boosted is not None and self.compressing else None

@@ -39,6 +39,8 @@ class ICaRL(Method):
 
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         if self.options.balance:
-            counts = [max(1, len(index)) for index in [*self.memory.classes, *data.classes]]  # no exemplar: as one
+            counts = [
+                max(1, len(index)) for index in [*self.memory.classes, *data.classes]
+            ]  # no exemplar: as one
             self.class_weights = class_balance(counts, self.options.balance).to(self.net.head.weight)
         super().learn(task, data, fit)

@@ -66,7 +66,9 @@ class PODNet(Method):
         fit(self, task, data.with_memory(self.memory))
         balanced = copy.copy(self.memory)
         if task.n_old:
-            balanced.update(data.classes, partial(data.features, self.net), data.generator, classes=task.n_old)
+            balanced.update(
+                data.classes, partial(data.features, self.net), data.generator, classes=task.n_old
+            )
         if task.n_old and len(balanced):
             fit(self, task, data.of(balanced.index), stage="second")
         self.remember(task, data)
@@ -90,7 +92,9 @@ def nca_as_coded(logits: Tensor, y: Tensor) -> Tensor:
 
 def pooled_distance(maps: list[Tensor], teacher: list[Tensor]) -> Tensor:
     """Distance of the pooled maps (n, c, h, w), averaged over the stages: (n,)."""
-    return torch.stack([(pooled(a) - pooled(b)).norm(dim=1) for a, b in zip(maps, teacher, strict=True)]).mean(0)
+    return torch.stack(
+        [(pooled(a) - pooled(b)).norm(dim=1) for a, b in zip(maps, teacher, strict=True)]
+    ).mean(0)
 
 
 def pooled(h: Tensor) -> Tensor:

@@ -40,6 +40,8 @@ def spec_from_record(of: MethodRecord | None) -> Spec | None:
     """The entry of a method of which there is only a record."""
     if of is None or not all(stage.epochs and stage.lr for stage in (of.first, of.later, of.second) if stage):
         return None
-    named = {key: (Any, v) for key, v in of.options.items() if key[:1].isalpha() and not hasattr(Options, key)}
+    named = {
+        key: (Any, v) for key, v in of.options.items() if key[:1].isalpha() and not hasattr(Options, key)
+    }
     own: type[Options] = create_model("Own", __base__=Options, **named)  # type: ignore[call-overload]
     return Spec(of.name, of.title, "", of.first, of.later, of.second, own, of.memory, host_kd=of.host_kd)

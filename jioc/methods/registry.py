@@ -40,7 +40,9 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
         if cls.__module__.startswith(SCRIPT):  # it is found by its file, and takes nobody else's name
             _IN_FILES.setdefault(cls.__module__, []).append(cls)
             return cls
-        if entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}":  # which may not be imported yet
+        if (
+            entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}"
+        ):  # which may not be imported yet
             raise ValueError(f"{entry.name!r} is a method of jioc; give yours another name")
         known = _CLASSES.get(entry.name)
         if known is not None and known.__qualname__ != cls.__qualname__:
@@ -117,7 +119,9 @@ def of_model(named: str, file: str | None, sha: str | None = None) -> str:
     if file is not None and own and Path(file).is_file():
         source.refuse_other(file, sha, hashlib.sha256(Path(file).read_bytes()).hexdigest())
     if not own and named not in SPECS:
-        raise Refused(f"unknown method {named!r}; if Python code registers it, open this model there, with jioc.load")
+        raise Refused(
+            f"unknown method {named!r}; if Python code registers it, open this model there, with jioc.load"
+        )
     if not own:
         source.refuse_other(named, sha, sha256(named))
     return file or named

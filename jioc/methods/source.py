@@ -49,7 +49,9 @@ def _checksum(method: type) -> str | None:
 def refuse_changed(word: str, before: str | None, now: str | None, run: str = "this run") -> None:
     """Refuse to go on with a method whose checksum is not that with which the run began."""
     if before != now and None not in (before, now):
-        raise Refused(f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out")
+        raise Refused(
+            f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out"
+        )
 
 
 def refuse_other(word: str, before: str | None, now: str | None) -> None:

@@ -35,7 +35,9 @@ def save_value(name: str, value: Any) -> Any:
     if isinstance(value, nn.Parameter):
         return {"parameter": value.detach(), "frozen": not value.requires_grad}
     if (kind := unsaveable(value)) is not None:
-        raise Failed(f"{name!r} in `persistent` is or holds a {kind}, which no checkpoint keeps; it keeps {CAN_BE}")
+        raise Failed(
+            f"{name!r} in `persistent` is or holds a {kind}, which no checkpoint keeps; it keeps {CAN_BE}"
+        )
     return {"dict": value} if isinstance(value, dict) else value
 
 
@@ -47,7 +49,9 @@ def load_value(name: str, value: Any, live: Any, device: torch.device) -> Any:
     if keys - {"frozen"} == {"plan", "weights"}:
         return _filled(_network(name, value["plan"], live, device), value)
     if keys == {"weights", "frozen"}:
-        if not isinstance(live, nn.Module) or shapes(live) != {k: v.shape for k, v in value["weights"].items()}:
+        if not isinstance(live, nn.Module) or shapes(live) != {
+            k: v.shape for k, v in value["weights"].items()
+        }:
             raise Failed(f"{name!r} in `persistent` is not the module that was saved; __init__ makes another")
         return _filled(live.eval(), value)
     return placed(value["dict"] if keys == {"dict"} else value, device)

@@ -198,7 +198,9 @@ def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbon
     with drawing_from(0):  # weights that are not kept; ours come from the generator
         form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
         made: Backbone = (
-            MLP(form, channels, cosine) if isinstance(form, Layers) else ResNet(form, plan["stem"], channels, cosine)
+            MLP(form, channels, cosine)
+            if isinstance(form, Layers)
+            else ResNet(form, plan["stem"], channels, cosine)
         )
     if generator is not None:
         initialise(made, generator)

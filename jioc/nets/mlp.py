@@ -17,7 +17,9 @@ class MLP(nn.Module):
     def __init__(self, layers: Layers, channels: int, cosine: bool = False):
         super().__init__()
         inside = (channels, *layers.widths)
-        self.linear = nn.ModuleList([nn.Linear(a, b, bias=False) for a, b in zip(inside, layers.widths, strict=False)])
+        self.linear = nn.ModuleList(
+            [nn.Linear(a, b, bias=False) for a, b in zip(inside, layers.widths, strict=False)]
+        )
         self.bn = nn.ModuleList([BatchNorm(width) for width in layers.widths])
         self.width, self.cosine = layers.widths[-1], cosine
 

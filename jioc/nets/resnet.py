@@ -27,7 +27,9 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_var", torch.ones(channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        measured = self.training and x[:, 0].numel() > 1  # a lone value has no variance: an epoch's last image at 1x1
+        measured = (
+            self.training and x[:, 0].numel() > 1
+        )  # a lone value has no variance: an epoch's last image at 1x1
         return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, measured)
 
 
@@ -74,7 +76,9 @@ class ResNet(nn.Module):
             for j in range(shape.blocks):
                 last = i == len(shape.widths) - 1 and j == shape.blocks - 1
                 stride = 2 if i > 0 and j == 0 else 1
-                blocks.append(Block(inside, width, stride, "B" if cosine else shape.shortcut, not (cosine and last)))
+                blocks.append(
+                    Block(inside, width, stride, "B" if cosine else shape.shortcut, not (cosine and last))
+                )
                 inside = width
             self.stages.append(nn.Sequential(*blocks))
         self.width = inside

@@ -202,7 +202,15 @@ def _numbers(ax: "Axes", cells: list[list[float]]) -> None:
         for s, value in enumerate(row):
             if not math.isnan(value):
                 ink = "white" if value > 55 else "black"
-                ax.text(s, t, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=min(6.5, 34 / len(row)))
+                ax.text(
+                    s,
+                    t,
+                    f"{value:.0f}",
+                    ha="center",
+                    va="center",
+                    color=ink,
+                    fontsize=min(6.5, 34 / len(row)),
+                )
 
 
 def _matrix(g: Group) -> list[list[float]]:
@@ -241,7 +249,9 @@ def long_tails(of: list[tuple[tuple[int, ...], str]]) -> "Figure":
     return figure
 
 
-def _panels(n: int, most: int, width: float, height: float, margin: float = 0.0) -> tuple["Figure", list["Axes"]]:
+def _panels(
+    n: int, most: int, width: float, height: float, margin: float = 0.0
+) -> tuple["Figure", list["Axes"]]:
     """Room for n panels, so many in a row at most; what is left of the last row stays white."""
     columns = min(most, n)
     rows = -(-n // columns)

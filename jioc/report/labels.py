@@ -75,7 +75,10 @@ def _host(method: str, spec: Spec | None) -> str:
 
 def _called(g: "Group") -> list[str]:
     """The title, and what a method keeps whatever the memory of its place."""
-    return [title(g), {"none": "no exemplars", "all": "every image kept"}.get(g.spec.memory if g.spec else "", "")]
+    return [
+        title(g),
+        {"none": "no exemplars", "all": "every image kept"}.get(g.spec.memory if g.spec else "", ""),
+    ]
 
 
 def _name(groups: list["Group"], told: list[Values]) -> None:
@@ -99,7 +102,9 @@ def _tell_first(groups: list["Group"], departing: list[Values]) -> None:
     follows as long as it usually is beside the method's later tasks."""
     trained: dict[Any, set[tuple[str, Any]]] = {}
     for g, d in zip(groups, departing, strict=True):
-        trained.setdefault(d.get("later.epochs"), set()).add((g.config["method"], at(g.config, "first.epochs")))
+        trained.setdefault(d.get("later.epochs"), set()).add(
+            (g.config["method"], at(g.config, "first.epochs"))
+        )
     for g, d in zip(groups, departing, strict=True):
         method, first = g.config["method"], at(g.config, "first.epochs")
         others = [n for m, n in trained[d.get("later.epochs")] if m != method and n != first]

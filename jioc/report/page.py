@@ -25,7 +25,9 @@ def save(groups: list[Group], path: Path) -> None:
 def page(groups: list[Group]) -> str:
     here = Path(__file__).parent
     html = (here / "page.html").read_text(encoding="utf-8")
-    parts = {name: (here / f"page.{name.lower()}").read_text(encoding="utf-8").rstrip() for name in ("CSS", "JS")}
+    parts = {
+        name: (here / f"page.{name.lower()}").read_text(encoding="utf-8").rstrip() for name in ("CSS", "JS")
+    }
     parts["DATA"] = embedded(content(groups))
     for name, text in parts.items():
         before, after = html.split(f"/*{name}*/")
@@ -71,7 +73,9 @@ def content(groups: list[Group]) -> dict[str, Any]:
             }
             for g in groups
         ],
-        "runs": [_run(run, i, scenario(run), {*shown.values()}) for i, g in enumerate(groups) for run in g.runs],
+        "runs": [
+            _run(run, i, scenario(run), {*shown.values()}) for i, g in enumerate(groups) for run in g.runs
+        ],
         "scenarios": listed,
         "differences": _differences(groups),
         "versions": sorted({str(run.result.jioc) for run in runs}),

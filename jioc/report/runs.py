@@ -27,7 +27,9 @@ from jioc.results import Accuracy, Result
 
 SPLIT = index.grouped("tasks")  # how many tasks there are
 ORDER = index.grouped("order")
-TAIL = 2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
+TAIL = (
+    2  # times the images of the rarest class that the most frequent has, where nobody asked for a long tail
+)
 
 
 @dataclass
@@ -69,7 +71,9 @@ class Run:
         """Each read-out's accuracies, of those that every task has."""
         rows = [row.by_readout for row in self.result.tasks]
         return (
-            {name: [row[name] for row in rows] for name in rows[0] if all(name in row for row in rows)} if rows else {}
+            {name: [row[name] for row in rows] for name in rows[0] if all(name in row for row in rows)}
+            if rows
+            else {}
         )
 
     @property
@@ -210,7 +214,9 @@ def setting(run: Run) -> Values:
     idle = index.without_effect(*(found["coordination"][name] for name in ("coordinate", "host_kd")))
     found["coordination"] = found["coordination"] | {name: usual["coordination"][name] for name in idle}
     if run.record and run.record.sha256:
-        found["file"] = run.record.sha256[:8]  # two states of a method's file are two methods, two places of it one
+        found["file"] = run.record.sha256[
+            :8
+        ]  # two states of a method's file are two methods, two places of it one
         found["method"] = Path(str(found["method"])).name
     return {k: v for k, v in found.items() if k not in index.SEEDS and k not in index.MACHINE}
 
@@ -227,7 +233,9 @@ def group(runs: Iterable[Run]) -> list[Group]:
         of = known[labels.source(here)] if run.planned or here["data"] in DATASETS else set()
         images = run.images or (next(iter(of)) if len(of) == 1 else "")
         by_setting.setdefault((_key(here), images), []).append(run)
-    groups = [Group(sorted(of, key=lambda r: (r.planned, str(r.seeds))), key[1]) for key, of in by_setting.items()]
+    groups = [
+        Group(sorted(of, key=lambda r: (r.planned, str(r.seeds))), key[1]) for key, of in by_setting.items()
+    ]
     hosts = {(_key(_host(g.config)), g.images): g for g in groups if g.coordinate == "none"}
     for g in groups:
         g.base = hosts.get((_key(_host(g.config)), g.images)) if g.coordinate != "none" else None

@@ -96,7 +96,9 @@ class Sheet:
         return [place] * self.placed + [*line.words, n, *map(str, line.figures)]
 
 
-def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False, bracketed: bool = True) -> Sheet:
+def summarise(
+    groups: list[Group], beside_paper: bool, forgetting: bool = False, bracketed: bool = True
+) -> Sheet:
     """A row for each setting; the read-out by which methods are judged comes first. `bracketed`: whether seeds,
     where they are not all n, stand in brackets, so that a note tells of them; a csv has a column of them."""
     shown = shown_readouts(groups)
@@ -119,7 +121,10 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False,
             where = cell(g)
             theirs, ours = paper.average(where), mean_std(g.figures("average", judged))[0]
             unmatched += theirs is None
-            figures += [Number(theirs), Number(None if theirs is None or ours is None else ours - theirs, "+")]
+            figures += [
+                Number(theirs),
+                Number(None if theirs is None or ours is None else ours - theirs, "+"),
+            ]
             figures.append(Number(paper.gain(where), "+"))
         lines.append(Line(g.scene, g.place, [g.name], len(g.complete), figures, outcome(g)))
     blocks = [i for i in range(1, len(groups)) if groups[i].scene != groups[i - 1].scene]
@@ -136,7 +141,9 @@ def summarise(groups: list[Group], beside_paper: bool, forgetting: bool = False,
         notes.append("gain: average minus that of the same setting without coordination, seed by seed")
         notes[-1] += "; in brackets: the number of seeds that both have, where one has more" * fewer
     if beside_paper and unmatched < len(lines):
-        notes.append(f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's")
+        notes.append(
+            f"paper: its average accuracy; difference: ours ({_judged(groups, shown)}) minus the paper's"
+        )
     if beside_paper and unmatched:
         notes.append(f"{unmatched} of {len(lines)} rows have no counterpart in the paper")
     notes += [*_warnings(groups), *provenance(groups)]
@@ -173,7 +180,9 @@ def _warnings(groups: list[Group]) -> list[str]:
     if sets := {g.places[0]: g.runs[0].config.get("data") for g in labels.changed(groups)}:
         told = "; ".join(f"{name} from {place}" for name, place in sets.items())
         told = told if len(sets) <= NAMED else f"{len(sets)} sets"
-        notes.append(printable(f"not averaged together, other images (data.fingerprint in result.json): {told}"))
+        notes.append(
+            printable(f"not averaged together, other images (data.fingerprint in result.json): {told}")
+        )
     runs = [run for g in groups for run in g.runs if not run.planned]
     unfinished = sum(not run.complete for run in runs)
     if unfinished:
@@ -256,7 +265,9 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
                 figures = [*map(Number, values), Number(mean(known) if known else None)]
                 lines.append(Line(g.scene, g.place, [name, kind], n, [*figures]))
     judged = _judged(shown or groups, shown_readouts(groups))
-    notes = [f"accuracy in percent ({judged}) after each task on the classes seen; means over n {_seeds(groups)}"]
+    notes = [
+        f"accuracy in percent ({judged}) after each task on the classes seen; means over n {_seeds(groups)}"
+    ]
     if unrun := [g.label for g in groups if g.runs[0].planned]:
         notes.append(f"not run: {'; '.join(unrun)}")
     notes += [*_warnings(groups), *provenance(groups)]
@@ -316,7 +327,9 @@ def _markdown(sheet: Sheet) -> str:
 
     rule = "| " + " | ".join("---" if i < sheet.words else "---:" for i in range(len(sheet.heads))) + " |"
     title = [f"{sheet.title}", ""] if sheet.title else []
-    return "\n".join([*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *(f"- {n}" for n in sheet.notes)])
+    return "\n".join(
+        [*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *(f"- {n}" for n in sheet.notes)]
+    )
 
 
 ESCAPED = {c: f"\\{c}" for c in "&%$#_{}"} | {

@@ -52,7 +52,9 @@ class Known:
                 self.values[path] = rule(self)
         for stage in index.STAGES:
             usual = self.stage(stage)
-            silent = self.values[f"{stage}.milestones"] == () and usual is not None and usual.milestones is None
+            silent = (
+                self.values[f"{stage}.milestones"] == () and usual is not None and usual.milestones is None
+            )
             if silent or self.values[f"{stage}.decay"] == "cosine":
                 self.values[f"{stage}.milestones"] = None
         return self
@@ -131,7 +133,9 @@ def _network(part: int, known: Known) -> str | None:
     """The backbone (0) or its stem (1): the data set's, or the one that suits the size."""
     if known.entry is None:
         return None
-    return (known.entry.backbone, known.entry.stem)[part] or network_for(known.values.get("image_size") or 1)[part]
+    return (known.entry.backbone, known.entry.stem)[part] or network_for(known.values.get("image_size") or 1)[
+        part
+    ]
 
 
 RULES: dict[str, Rule] = {  # each after those that it follows from

@@ -31,7 +31,9 @@ def overlay(below: Values, above: Values) -> Values:
         for rival in (*about.excludes, *about.resets):
             drop(both, rival)
     for key, value in above.items():
-        both[key] = both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
+        both[key] = (
+            both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
+        )
     if "given" in both:
         both["given"] = [path for path in dict.fromkeys([*before, *over]) if at(both, path) is not None]
     for stage in index.STAGES:

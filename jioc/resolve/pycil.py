@@ -130,7 +130,9 @@ def over(values: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """A file's settings under our flags: with --epochs and --lr all its stages keep the file's own proportions."""
     file, found = make(**values), dict(values)
     given = make(method=file.method, later=said.get("later", {})).later
-    ratios = [(getattr(given, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")]
+    ratios = [
+        (getattr(given, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")
+    ]
     for name in STAGES:
         stage = getattr(file, name)
         if stage.epochs is not None:
@@ -165,7 +167,9 @@ def _refuse_unknown(given: dict[str, Any], known: Known, name: str, place: str) 
         raise Refused(f"unknown keys {place} for {name}: {', '.join(map(repr, strange))}")
     for key, value in known.only.items():
         if given.get(key, value) != value:
-            raise Refused(f"{key} {given[key]!r} {place} has no counterpart: {name} is here with {value!r} alone")
+            raise Refused(
+                f"{key} {given[key]!r} {place} has no counterpart: {name} is here with {value!r} alone"
+            )
 
 
 def _usual(spec: Spec, known: Known) -> dict[str, Any]:
@@ -205,14 +209,18 @@ def _memory(given: dict[str, Any], values: dict[str, Any], name: str, place: str
     if name == "coil":
         values["memory"] = COIL_MEMORY
         if fixed or given["memory_size"] != COIL_MEMORY:
-            notes.append(f"PyCIL's COIL keeps {COIL_MEMORY} exemplars whatever the file says; --memory changes that")
+            notes.append(
+                f"PyCIL's COIL keeps {COIL_MEMORY} exemplars whatever the file says; --memory changes that"
+            )
     elif not fixed:
         values["memory"] = given["memory_size"]
     elif given.get("memory_per_class") is None:
         raise Refused(f"fixed_memory {place} needs memory_per_class")
     else:
         values["memory_per_class"] = given["memory_per_class"]
-        notes.append(f"fixed_memory: {given['memory_per_class']} exemplars of each class; memory_size has no effect")
+        notes.append(
+            f"fixed_memory: {given['memory_per_class']} exemplars of each class; memory_size has no effect"
+        )
 
 
 def _order(given: dict[str, Any], values: dict[str, Any], place: str, ordered: bool) -> None:
@@ -239,6 +247,8 @@ def _device(given: dict[str, Any], values: dict[str, Any], place: str, notes: li
     elif not all(d.isdecimal() for d in devices):
         raise Refused(f"device {given['device']!r} {place} names no GPUs by number; -1 is the CPU")
     elif len(devices) > 1:
-        notes.append(f"one device is used; PyCIL splits each batch, and its batch statistics, over {len(devices)}")
+        notes.append(
+            f"one device is used; PyCIL splits each batch, and its batch statistics, over {len(devices)}"
+        )
     elif devices and devices != ["0"]:
         values["device"] = f"cuda:{devices[0]}"

@@ -26,7 +26,9 @@ from jioc.resolve import validate
 from jioc.resolve.overlay import overlay
 
 Runs = dict[str, Values]
-PLAIN: Values = {"coordination": {"coordinate": "none"}}  # below flags that hold for every run, and may miss some
+PLAIN: Values = {
+    "coordination": {"coordinate": "none"}
+}  # below flags that hold for every run, and may miss some
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -116,7 +118,9 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
 def _seedless(base: Values) -> Values:
     """Take out the seed of the run that the settings may be of, and those that follow it: a grid has its own."""
     seed = base.get("seed")
-    return {k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))}
+    return {
+        k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))
+    }
 
 
 def _word(key: str, value: Any) -> str:

@@ -44,7 +44,12 @@ class Column:
 
     def values(self, row: str) -> Values:
         method, _, coordinate = row.partition("+")
-        values: Values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
+        values: Values = {
+            "method": method,
+            "data": self.data,
+            "backbone": self.backbone,
+            "memory": self.memory,
+        }
         values["tasks"] = 5 if self.data == "cifar10" else 10
         if self.tail:
             values["long_tail"] = "paper"
@@ -105,7 +110,11 @@ def table6() -> Runs:
 
 def figure4() -> Runs:
     """SS-IL without and with output coordination; the paper does not say with how many exemplars."""
-    return {name: values for column in (RES18_TAIL, RES18, RES32) for name, values in column.runs(("ssil", "ssil+oc"))}
+    return {
+        name: values
+        for column in (RES18_TAIL, RES18, RES32)
+        for name, values in column.runs(("ssil", "ssil+oc"))
+    }
 
 
 def comparison() -> Runs:
@@ -152,7 +161,9 @@ def table6_controls() -> Runs:
 def study() -> Runs:
     """Table 6's losses on a hold-out, and each reading of the paper changed alone in every loss that it touches."""
     plain = RES32.values("icarl") | {"holdout": 0.1}
-    runs: Runs = {word: plain | {"coordination": {"coordinate": word}} for word in ("none", "ic", "oc", "jioc")}
+    runs: Runs = {
+        word: plain | {"coordination": {"coordinate": word}} for word in ("none", "ic", "oc", "jioc")
+    }
     for losses, changes in READINGS:
         for change in changes:
             for loss in losses:
@@ -188,8 +199,14 @@ def study_suppression() -> Runs:
     plain = RES32.values("icarl") | {"holdout": 0.1}
     strong = {"suppress_scale": "old-mean"}
     changes: list[Values] = [{"gamma2": g} for g in (2, 10, 20)]
-    changes += [strong | change for change in ({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2})]
-    changes += [strong | {"delta_scale": "mean1"}, strong | {"delta": "differentiated"}, strong | {"temperature": 4}]
+    changes += [
+        strong | change for change in ({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2})
+    ]
+    changes += [
+        strong | {"delta_scale": "mean1"},
+        strong | {"delta": "differentiated"},
+        strong | {"temperature": 4},
+    ]
     runs: Runs = {"none": plain}
     for loss in ("oc", "jioc"):
         for change in changes:
@@ -237,9 +254,22 @@ RECIPES = {
         Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", table6),
         Recipe("figure4", "SS-IL without and with output coordination", figure4),
         Recipe("comparison", "CIFAR-100 and its long tail, ResNet32, every method", comparison, seeds=(1,)),
-        Recipe("comparison-checks", "what may explain figures of the comparison", comparison_checks, seeds=(1,)),
-        Recipe("table6-controls", "what JIOC must be more than, in table 6's setting", table6_controls, seeds=(1,)),
-        Recipe("study", "the readings of the paper, one change at a time, on a hold-out", study, seeds=(1,), scale=0.3),
+        Recipe(
+            "comparison-checks", "what may explain figures of the comparison", comparison_checks, seeds=(1,)
+        ),
+        Recipe(
+            "table6-controls",
+            "what JIOC must be more than, in table 6's setting",
+            table6_controls,
+            seeds=(1,),
+        ),
+        Recipe(
+            "study",
+            "the readings of the paper, one change at a time, on a hold-out",
+            study,
+            seeds=(1,),
+            scale=0.3,
+        ),
         Recipe(
             "study-suppression",
             "the suppression's strength, alone and with other readings, on a hold-out",
@@ -248,7 +278,9 @@ RECIPES = {
             scale=0.3,
         ),
         Recipe("stems", "the first task of ResNet18 under each stem", stems, seeds=(1,)),
-        Recipe("parity", "the first task by the fast engine and op by op in fp32", parity, seeds=(1, 2, 3, 4, 5)),
+        Recipe(
+            "parity", "the first task by the fast engine and op by op in fp32", parity, seeds=(1, 2, 3, 4, 5)
+        ),
     ]
 }
 

@@ -27,7 +27,11 @@ def argv(config: Config) -> list[str]:
     del values["given"]
     departs = Known(flat(values), spec, find_data(config.data)).departures()
     skipped = index.MACHINE | {"method"} | ({"memory"} if config.memory_per_class else set())
-    paths = [path for path in index.every(spec.options) if path not in skipped and (path in departs or path == "seed")]
+    paths = [
+        path
+        for path in index.every(spec.options)
+        if path not in skipped and (path in departs or path == "seed")
+    ]
     paths += [path for path in _needed(config, paths) if path not in paths]
     words = [config.method]
     for path in paths:
@@ -42,7 +46,9 @@ def _needed(config: Config, paths: list[str]) -> list[str]:
         found.append("coordination.coordinate")
     for stage in index.STAGES:
         epochs = getattr(config, stage).epochs
-        if f"{stage}.milestones" in paths and any(m >= epochs for m in getattr(config, stage).milestones or ()):
+        if f"{stage}.milestones" in paths and any(
+            m >= epochs for m in getattr(config, stage).milestones or ()
+        ):
             found.append(f"{stage}.epochs")
         if f"{stage}.decay" in paths and getattr(config, stage).decay == "steps":
             found.append(f"{stage}.milestones")

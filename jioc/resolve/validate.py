@@ -64,14 +64,20 @@ def _memory(config: Config, spec: Spec) -> None:
     """Refuse a memory that the method or JIOC cannot work with."""
     outputs = config.coordination.coordinate in ("oc", "jioc")
     if spec.memory == "none" and outputs:
-        raise Refused(f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can")
+        raise Refused(
+            f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can"
+        )
     if spec.memory != "exemplars":
         return
     if config.memory_per_class is not None:
         if config.memory != Config.model_fields["memory"].default:
-            raise Refused(f"memory {config.memory} and memory_per_class {config.memory_per_class}: give one of them")
+            raise Refused(
+                f"memory {config.memory} and memory_per_class {config.memory_per_class}: give one of them"
+            )
     elif config.memory == 0 and spec.needs_memory:
-        raise Refused(f"--memory 0 keeps no exemplars, and {spec.name} cannot do without; replay and icarl can")
+        raise Refused(
+            f"--memory 0 keeps no exemplars, and {spec.name} cannot do without; replay and icarl can"
+        )
     elif config.memory == 0 and spec.headline == "nme":
         raise Refused(
             f"--memory 0 keeps no exemplars, and {spec.name} is judged by their means (nme); "
@@ -105,7 +111,9 @@ def _rising(stage: str, milestones: tuple[int, ...]) -> None:
 def idle_coordination(coordinate: str, given: Iterable[str]) -> None:
     """Refuse options of JIOC where nobody chose what is coordinated."""
     if coordinate == "none" and "coordinate" not in given and (flags := ", ".join(map(flag, given))):
-        raise Refused(f"{flags}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc")
+        raise Refused(
+            f"{flags}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc"
+        )
 
 
 def _given(config: Config, section: str) -> list[str]:
@@ -129,14 +137,20 @@ def _unused_schedule(stage: str, config: Config) -> list[str]:
     """Milestones along a cosine or after the last epoch, and steps at no milestone."""
     used: Schedule = getattr(config, stage)
     given = _given(config, stage)
-    epochs, decay, milestones = (index.setting(f"{stage}.{n}").flag for n in ("epochs", "decay", "milestones"))
+    epochs, decay, milestones = (
+        index.setting(f"{stage}.{n}").flag for n in ("epochs", "decay", "milestones")
+    )
     if "decay" in given and used.decay == "steps" and "milestones" not in given and used.milestones is None:
-        raise Refused(f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}")
+        raise Refused(
+            f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}"
+        )
     if "milestones" not in given:
         return []
     if used.decay == "cosine":
         if "decay" not in given:
-            raise Refused(f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps")
+            raise Refused(
+                f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps"
+            )
         return [f"{milestones}: without effect under {decay} cosine"]
     late = [m for m in used.milestones or () if m >= (used.epochs or 0)]
     told = f"{milestones} {','.join(map(str, late))}: without effect"

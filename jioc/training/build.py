@@ -39,7 +39,9 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
         "net": build(cls.plan(plain), generator).to(device),
         "memory": Memory(total, per_class, config.select),
         "options": registry.own_options(spec, config.options),
-        "coordination": None if config.coordination.coordinate == "none" else JIOC(**dict(config.coordination)),
+        "coordination": None
+        if config.coordination.coordinate == "none"
+        else JIOC(**dict(config.coordination)),
         "generator": generator,
     }
     with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
@@ -73,7 +75,9 @@ def streams(word: str, dataset: Dataset, scenario: Scenario, device: torch.devic
     return size > RESIDENT_SHARE * torch.cuda.mem_get_info(device)[0]
 
 
-def images(dataset: Dataset, scenario: Scenario, device: torch.device, streamed: bool) -> tuple[Images, Images]:
+def images(
+    dataset: Dataset, scenario: Scenario, device: torch.device, streamed: bool
+) -> tuple[Images, Images]:
     """Training images and those that accuracy is measured on, labelled in the order of learning."""
     kind = Streamed if streamed else Images
 

@@ -204,7 +204,9 @@ class Checkpointer:
                 self._fill(temporary, fresh, folders)
                 os.rename(temporary, self.store.checkpoints / f"{number:06d}")
             finally:
-                shutil.rmtree(temporary, ignore_errors=True)  # where the disk failed, what was written for nothing
+                shutil.rmtree(
+                    temporary, ignore_errors=True
+                )  # where the disk failed, what was written for nothing
             flush_folder(self.store.checkpoints)
             for folder in folders[KEPT - 1 :]:
                 shutil.rmtree(folder)

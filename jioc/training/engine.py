@@ -151,7 +151,9 @@ class Engine:
                 terms = loss(batch, out, old, task)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
-                means = {name: world.mean(term, len(part)) for name, term in terms.items()}  # the only reduction
+                means = {
+                    name: world.mean(term, len(part)) for name, term in terms.items()
+                }  # the only reduction
                 total: Any = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
                 (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():
@@ -216,7 +218,9 @@ class Engine:
     def _compiling(self, sampler: Sampler) -> Any:
         if not self.execution.compile:
             return nullcontext()
-        return compiling(*(len(self.train.own(part)) for part in self._parts(torch.arange(sampler.batch_size))))
+        return compiling(
+            *(len(self.train.own(part)) for part in self._parts(torch.arange(sampler.batch_size)))
+        )
 
     def _optimiser(
         self, trained: list[nn.Parameter], weight_decay: float
@@ -230,7 +234,11 @@ class Engine:
         return optimiser, lr.fill_ if cuda else partial(optimiser.param_groups[0].__setitem__, "lr")
 
     def _steps(
-        self, body: Any, nets: Sequence[nn.Module], trained: list[nn.Parameter], optimiser: torch.optim.Optimizer
+        self,
+        body: Any,
+        nets: Sequence[nn.Module],
+        trained: list[nn.Parameter],
+        optimiser: torch.optim.Optimizer,
     ) -> Steps:
         if not self.execution.graph:
             return EagerSteps(body, self.device)
@@ -251,7 +259,9 @@ class Engine:
         except RuntimeError as error:
             if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise
-            self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {graph_refusal(error)}")
+            self.note(
+                f"the step cannot be captured in a CUDA graph, so it runs as it is: {graph_refusal(error)}"
+            )
             sums, steps = steps.sums, EagerSteps(steps.body, self.device)
             steps.sums = sums
             steps.begin(batches, first)
@@ -276,7 +286,12 @@ class Engine:
 
 
 def _progress(
-    epoch: int, step: int, sums: Sums, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter], order: Tensor
+    epoch: int,
+    step: int,
+    sums: Sums,
+    optimiser: torch.optim.Optimizer,
+    trained: list[nn.Parameter],
+    order: Tensor,
 ) -> State:
     """What the rest of the stage depends on beside the run's state; `order`: the generator before the epoch's draw."""
     momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]

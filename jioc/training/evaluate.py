@@ -66,7 +66,9 @@ class Evaluator:
         logits, y = found.pop("logits"), self.images.labels[index]
         accuracies = {name: metrics.accuracy(ranked, y, task.sizes) for name, ranked in found.items()}
         self._check_headline(accuracies)
-        measured: dict[str, Any] = diagnostics.diagnose(logits, y, task, before, self.method.head_weight(), trained_on)
+        measured: dict[str, Any] = diagnostics.diagnose(
+            logits, y, task, before, self.method.head_weight(), trained_on
+        )
         measured |= diagnostics.thirds(accuracies["cnn"].per_class, self.scenario.counts[: task.n_seen])
         return accuracies, Diagnostics(**measured)
 
@@ -75,7 +77,9 @@ class Evaluator:
         if spec.headline not in accuracies:
             why = " (no exemplar is kept)" if not len(self.method.memory) else ""
             given = ", ".join(map(repr, accuracies))
-            raise Failed(f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {given}{why}")
+            raise Failed(
+                f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {given}{why}"
+            )
 
     def _readouts(self, part: Tensor) -> dict[str, Tensor]:
         return self.method.readouts(self.images.plain(part))

@@ -32,7 +32,9 @@ def choose_execution(config: Config, device: torch.device, resident: bool, world
     if config.accumulate > 1:
         _refuse_whole_batch(config.coordination, "--accumulate works through a part at a time")
     if config.engine == "graph" and not (cuda and resident and alone):
-        raise Refused("--engine graph needs a CUDA device that holds all images" + " and one process" * (not alone))
+        raise Refused(
+            "--engine graph needs a CUDA device that holds all images" + " and one process" * (not alone)
+        )
     graph = cuda and resident and alone and config.engine != "eager"
     precision = ("bf16" if cuda else "fp32") if config.precision == "auto" else config.precision
     return Execution(precision, graph, graph if config.compile is None else config.compile, config.accumulate)
@@ -44,7 +46,9 @@ def _refuse_shared(config: Config) -> None:
     if config.compile and config.bn == "synchronised":
         raise Refused("--bn synchronised cannot be compiled")
     if ":" in config.device:
-        raise Refused(f"--device {config.device} names one device for several processes; --device cuda gives each one")
+        raise Refused(
+            f"--device {config.device} names one device for several processes; --device cuda gives each one"
+        )
 
 
 def _refuse_whole_batch(c: Coordination, why: str) -> None:

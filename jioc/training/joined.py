@@ -51,7 +51,9 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
     if again and known == "refuse":
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
     if again and known == "add" and learnt.method.spec.memory == "none":
-        raise Refused(f"{learnt.method.spec.name} keeps no exemplars, so new images of old classes have no place")
+        raise Refused(
+            f"{learnt.method.spec.name} keeps no exemplars, so new images of old classes have no place"
+        )
     new = [label for label, name in enumerate(dataset.classes) if name not in set(learnt.classes)]
     if not new and known != "rehearse":
         raise Refused(f"there is no new class among {', '.join(map(repr, dataset.classes))}")
@@ -65,7 +67,9 @@ def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
         held |= dict.fromkeys((image.tobytes() for image in images), name)
     torn = []
     for x, y in ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y)):
-        names = ((dataset.classes[label], held.get(image.tobytes())) for image, label in zip(x, y, strict=True))
+        names = (
+            (dataset.classes[label], held.get(image.tobytes())) for image, label in zip(x, y, strict=True)
+        )
         torn += [(new, old) for new, old in names if old not in (None, new)]
     if not torn:
         return None

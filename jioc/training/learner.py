@@ -95,7 +95,9 @@ class Learner(Classifier):
             coordination=None,
             generator=run.method.generator,
         )
-        task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), sum(map(len, self.exemplars or [])))
+        task = Task(
+            len(self.sizes) - 1, self.sizes, len(dataset.train_y), sum(map(len, self.exemplars or []))
+        )
         data = TaskData([], run.config.batch_size, run.features, run.generators["order"])
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
@@ -152,7 +154,11 @@ class Learner(Classifier):
     def __reduce__(self) -> tuple[Any, ...]:
         """Plain values, arrays and tensors on the CPU; who unpickles without this device goes on on the CPU."""
         kept = self.parts()
-        kept |= {"config": plain(self.config), "method": on_cpu(self.method.state()), "device": str(self.device)}
+        kept |= {
+            "config": plain(self.config),
+            "method": on_cpu(self.method.state()),
+            "device": str(self.device),
+        }
         return unpickled, (kept, source.checksum(type(self.method)))
 
 

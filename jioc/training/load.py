@@ -29,7 +29,9 @@ from jioc.training.model import AUGMENTS, EXEMPLARS, WEIGHTS, About, next_name, 
 from jioc.training.store import model_folder
 
 
-def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None) -> Learner:
+def load(
+    place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None
+) -> Learner:
     """The model in a folder. `to_learn`: with its exemplars; `method`: the file of a method of one's own."""
     where = pick_device(make(method="", device=device).device)
     folder = model_folder(Path(place))
@@ -38,14 +40,18 @@ def load(place: str | Path, *, to_learn: bool = False, device: str = "cpu", meth
         if to_learn and EXEMPLARS not in about.files:
             raise Refused(_why_no_exemplars(about, folder))
         if to_learn and about.augment is None:
-            raise Refused(f"{str(folder)!r} was trained with an augmentation of one's own, so learning cannot continue")
+            raise Refused(
+                f"{str(folder)!r} was trained with an augmentation of one's own, so learning cannot continue"
+            )
         try:
             weights = _tensors(folder / WEIGHTS, about)
             learning = _tensors(folder / EXEMPLARS, about) if to_learn else None
             break
         except Replaced:
             if last:
-                raise Refused(f"{str(folder)!r} holds no whole model: it is being replaced again and again") from None
+                raise Refused(
+                    f"{str(folder)!r} holds no whole model: it is being replaced again and again"
+                ) from None
     with _refused_as(folder):
         learner = from_parts(about, weights, learning, where, method)
     return learner
@@ -107,7 +113,15 @@ def _refused_as(folder: Path, part: str = "") -> Iterator[None]:
         raise Refused(
             f"{str(folder)!r} holds no whole model: {part or 'a part'} is no safetensors file ({error})"
         ) from None
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RuntimeError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        RuntimeError,
+        RecursionError,
+    ) as error:
         told = first_line(error)
         told = f"it lacks {told}" if isinstance(error, KeyError) else told
         raise Refused(f"{str(folder)!r} holds no whole model: {told}") from None

@@ -66,7 +66,9 @@ class About(Options):
     sizes: Annotated[list[Positive], Field(min_length=1)]
     counts: list[Count]
     image: tuple[Positive, Positive, Positive]  # channels, height and width that the network sees
-    canvas: Positive | None  # side of the square that is kept of an image, and its centre seen; None: no square
+    canvas: (
+        Positive | None
+    )  # side of the square that is kept of an image, and its centre seen; None: no square
     mean: list[float]
     std: list[Annotated[float, Field(gt=0)]]
     augment: dict[str, Any] | None  # of training images; None: none that we know
@@ -123,7 +125,9 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
     if classifier.exemplars is not None:
         learning = {
             "held": [len(images) for images in classifier.exemplars],
-            "images": torch.from_numpy(np.concatenate([np.zeros((0, c, h, w), np.uint8), *classifier.exemplars])),
+            "images": torch.from_numpy(
+                np.concatenate([np.zeros((0, c, h, w), np.uint8), *classifier.exemplars])
+            ),
             "generators": {name: {"kind": k, "state": s} for name, (k, s) in classifier.generators.items()},
             "teacher": plain.pop("teacher", None),
         }
@@ -148,7 +152,9 @@ def _augment_to(augment: Any) -> dict[str, Any] | None:
 def save(place: str | Path, classifier: Classifier) -> None:
     """Replace the model in a folder, whole or not at all; make the folder where there is none."""
     if not classifier.preprocessing.whole:
-        raise Refused("a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it")
+        raise Refused(
+            "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it"
+        )
     about, weights, learning = to_parts(classifier)
     parts = {WEIGHTS: pack(weights)} | ({} if learning is None else {EXEMPLARS: pack(learning)})
     folder = Path(place)
@@ -175,7 +181,10 @@ def learnt_more(folder: Path, tasks: int) -> bool:
 def settle(folder: Path) -> None:
     """End a replacement that was begun: what model.json names takes its place, what it does not name goes."""
     for name in ("model.json", WEIGHTS, EXEMPLARS):
-        for litter in [*folder.glob(f".{name}.*.partial"), *folder.glob(f".{next_name(Path(name))}.*.partial")]:
+        for litter in [
+            *folder.glob(f".{name}.*.partial"),
+            *folder.glob(f".{next_name(Path(name))}.*.partial"),
+        ]:
             litter.unlink()
     try:
         files = read_about(folder).files
@@ -214,15 +223,21 @@ def read_about(folder: Path) -> About:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Refused(f"{str(path)!r} is damaged: it does not describe a model") from None
     if version > FORMAT:
-        raise Refused(f"{str(path)!r} has format {version}; this jioc {__version__} reads up to {FORMAT}: update it")
+        raise Refused(
+            f"{str(path)!r} has format {version}; this jioc {__version__} reads up to {FORMAT}: update it"
+        )
     if version < FORMAT:
-        raise Refused(f"{str(path)!r} has format {version}, from before models could learn on; train it again")
+        raise Refused(
+            f"{str(path)!r} has format {version}, from before models could learn on; train it again"
+        )
     try:
         return About.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
-        raise Refused(f"{str(path)!r} is damaged: {place}: {first['msg'][0].lower()}{first['msg'][1:]}") from None
+        raise Refused(
+            f"{str(path)!r} is damaged: {place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+        ) from None
 
 
 def _matches(path: Path, wanted: Checked) -> bool:

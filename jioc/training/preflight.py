@@ -48,7 +48,9 @@ class Plan:
     world: World = ALONE
 
 
-def preflight(config: Config, dataset: Dataset, world: World = ALONE, scenario: Scenario | None = None) -> Plan:
+def preflight(
+    config: Config, dataset: Dataset, world: World = ALONE, scenario: Scenario | None = None
+) -> Plan:
     """Refuse what a run would refuse, before it has a folder. `scenario`: where the settings do not say the tasks."""
     scenario = scenario or scenarios.make(dataset, config)
     spec, device = registry.find(config.method), pick_device(config.device)
@@ -60,7 +62,9 @@ def preflight(config: Config, dataset: Dataset, world: World = ALONE, scenario: 
     if world.size > 1:
         rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])
         world.must_agree("code of the method", registry.sha256(config.method))
-        world.must_agree("images", (dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()))
+        world.must_agree(
+            "images", (dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest())
+        )
     return Plan(config, spec, dataset, scenario, device, streamed, execution, world)
 
 
@@ -117,7 +121,9 @@ class Trial:
             contract.check_state(self.method)
             self.method.net.eval()
             with torch.no_grad():
-                contract.check_readouts(self.method, self.method.readouts(self.images.plain(rows[0, 0])), PER_CLASS)
+                contract.check_readouts(
+                    self.method, self.method.readouts(self.images.plain(rows[0, 0])), PER_CLASS
+                )
 
     def features(self, net: Any, index: Tensor, as_trained: bool = False) -> Tensor:
         return unit_features(net, self.images, index, ALONE)

@@ -139,7 +139,9 @@ class Run:
     def arrival(self, t: int) -> tuple[Task, TaskData]:
         """The t-th task and its images."""
         first = sum(self.scenario.sizes[:t])
-        classes = [torch.from_numpy(index) for index in self.scenario.train[first : first + self.scenario.sizes[t]]]
+        classes = [
+            torch.from_numpy(index) for index in self.scenario.train[first : first + self.scenario.sizes[t]]
+        ]
         task = Task(t, self.scenario.sizes[: t + 1], sum(map(len, classes)), len(self.method.memory))
         return task, TaskData(classes, self.config.batch_size, self.features, self.generators["order"])
 
@@ -171,7 +173,10 @@ class Run:
         """What was learnt so far. `earlier`: counts of the classes that were learnt before the run."""
         sizes = self.scenario.sizes[: self.done]
         n, before = sum(sizes), earlier or []
-        pixels, held = self.dataset.train_x, self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
+        pixels, held = (
+            self.dataset.train_x,
+            self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n,
+        )
         return Classifier(
             config=self.config,
             preprocessing=Preprocessing.of(self.dataset),
@@ -193,7 +198,9 @@ class Run:
         if self.keeps_all:
             self.note(ALL_KEPT)
         if self.store is not None and self.record.sha256 is None and not source.is_ours(type(self.method)):
-            self.note(f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed")
+            self.note(
+                f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
+            )
         device, precision = self.environment.device or "", self.plan.execution.precision
         sizes, counts = list(self.scenario.sizes), self.scenario.counts
         self.tell(Start(sizes, self.scenario.classes, counts, device, precision, self.done))
@@ -203,7 +210,9 @@ class Run:
         """Whether a memory that is to be small leaves out no image: all of the classes before the last task fit in."""
         old = sum(self.scenario.sizes[:-1])
         room = self.method.memory.quota(old) if old and not self.earlier else None
-        return self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
+        return (
+            self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
+        )
 
     def note(self, text: str) -> None:
         """Tell something that a person should know, once."""
@@ -250,9 +259,13 @@ class Run:
     def restore(self, state: State) -> None:
         if state["device"] != self.device.type:
             where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
-            raise Refused(f"this run began on {where}, whose random numbers no other has: --device {state['device']}")
+            raise Refused(
+                f"this run began on {where}, whose random numbers no other has: --device {state['device']}"
+            )
         if state["images"] != self.dataset.record.get("fingerprint"):
-            raise Refused(f"the images of {self.config.data!r} are not those this run began with; start another --out")
+            raise Refused(
+                f"the images of {self.config.data!r} are not those this run began with; start another --out"
+            )
         learnt = state["rows"] or state["trained"] or "progress" in state
         if not learnt and state["method_sha256"] != self.record.sha256:
             return  # begin with the method as it is
@@ -263,7 +276,9 @@ class Run:
         threads, now = state["threads"], torch.get_num_threads()
         if self.device.type == "cpu" and threads != now:
             before = counted(threads, "thread")
-            self.note(f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise")
+            self.note(
+                f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise"
+            )
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])

@@ -54,7 +54,9 @@ class EagerSteps:
 class GraphSteps:
     """`live` are the tensors that a step changes: they are put back after the steps that warm a graph up."""
 
-    def __init__(self, body: Body, device: torch.device, noise: torch.Generator, live: Callable[[], list[Tensor]]):
+    def __init__(
+        self, body: Body, device: torch.device, noise: torch.Generator, live: Callable[[], list[Tensor]]
+    ):
         self.body, self.device, self.noise, self.live = body, device, noise, live
         self.sums: Sums = {}
         self.order = torch.zeros(0, dtype=torch.long, device=device)
@@ -98,7 +100,9 @@ class GraphSteps:
         with capture_lock(), torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
-            before = [t.detach().clone() for t in live]  # a clone with a gradient would tie the graph to this stream
+            before = [
+                t.detach().clone() for t in live
+            ]  # a clone with a gradient would tie the graph to this stream
             graph.register_generator_state(self.noise)
             try:
                 for _ in range(WARM_UP):
@@ -106,7 +110,9 @@ class GraphSteps:
                 with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                     self._step(size)
             except BaseException:
-                fresh = torch.Generator(self.device)  # a state that was being captured refuses to be drawn from
+                fresh = torch.Generator(
+                    self.device
+                )  # a state that was being captured refuses to be drawn from
                 self.noise.graphsafe_set_state(fresh.graphsafe_get_state())
                 raise
             finally:

@@ -117,7 +117,9 @@ def locked(folder: Path) -> IO[bytes]:
         lock.close()
         if isinstance(error, BlockingIOError):
             raise Refused(f"another process is writing to {str(folder)!r}") from None
-        raise Refused(f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}") from None
+        raise Refused(
+            f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}"
+        ) from None
     return lock
 
 

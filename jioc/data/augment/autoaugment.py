@@ -78,7 +78,10 @@ def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor
     pairs = [[(s[0], float(s[1]), int(s[2])), (s[3], float(s[4]), int(s[5]))] for s in SUBS]
     names = [[(*MOVES, *LIGHTS).index(name) for name, _, _ in pair] for pair in pairs]
     odds = [[p for _, p, _ in pair] for pair in pairs]
-    factors = [[[factor_of(name, strength, sign) for sign in (1, -1)] for name, _, strength in pair] for pair in pairs]
+    factors = [
+        [[factor_of(name, strength, sign) for sign in (1, -1)] for name, _, strength in pair]
+        for pair in pairs
+    ]
     matrices = [[[fixed(name, f, h, w) for f in fs] for (name, _, _), fs in zip(p, q, strict=True)]
                 for p, q in zip(pairs, factors, strict=True)]  # fmt: skip
     return (

@@ -69,7 +69,9 @@ def weights(start: Tensor, length: Tensor, inside: int, size: int) -> Tensor:
     """How much each of `inside` pixels counts for each of `size`, a triangle: (n, size, inside)."""
     scale = (length / size)[:, None, None]
     centre = (torch.arange(size, device=start.device, dtype=start.dtype) + 0.5)[None, :, None] * scale
-    at = torch.arange(inside, device=start.device, dtype=start.dtype) + 0.5 - start[:, None, None]  # within the box
+    at = (
+        torch.arange(inside, device=start.device, dtype=start.dtype) + 0.5 - start[:, None, None]
+    )  # within the box
     height = (1 - (at - centre).abs() / scale.clamp(min=1)).clamp(min=0)
     height = torch.where((at > 0) & (at < length[:, None, None]), height, 0.0)
     return height / height.sum(2, keepdim=True)

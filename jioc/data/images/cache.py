@@ -47,7 +47,9 @@ class Kept:
     pixels: np.ndarray  # uint8 (n, c, h, w), memory-mapped
     labels: np.ndarray  # int64 (n,)
     n_train: int
-    about: dict[str, Any]  # what went into result.json: split, skipped files, statistics, whether any file had colour
+    about: dict[
+        str, Any
+    ]  # what went into result.json: split, skipped files, statistics, whether any file had colour
 
 
 @dataclass
@@ -85,7 +87,9 @@ def kept(
     thorough: bool = False,
 ) -> Kept:
     """The decoded set, built if it is not there. `settings`: all else that `assemble` depends on."""
-    wanted = json.dumps([decode.VERSION, listing.root, listing.layout, canvas, colour, settings], sort_keys=True)
+    wanted = json.dumps(
+        [decode.VERSION, listing.root, listing.layout, canvas, colour, settings], sort_keys=True
+    )
     place, key = _hash(wanted), _hash(wanted, _lines(listing))
     safe = "".join(letter if letter.isalnum() else "-" for letter in name)[:40]
     target = folder / f"{safe}-{canvas}-{place[:8]}-{key[:16]}"
@@ -126,7 +130,9 @@ def _hash(*parts: str) -> str:
 
 def _lines(listing: Listing) -> str:
     head = json.dumps([listing.classes, listing.bad, listing.notes, len(listing.train), listing.test is None])
-    return "\0".join([head, *(f"{path}\0{label}\0{size}\0{changed}" for path, label, size, changed in listing)])
+    return "\0".join(
+        [head, *(f"{path}\0{label}\0{size}\0{changed}" for path, label, size, changed in listing)]
+    )
 
 
 @contextmanager
@@ -157,7 +163,9 @@ def _got(lock: IO[bytes]) -> bool:
 def _open(target: Path, root: str, thorough: bool, tell: Callback) -> Kept | None:
     """The kept set, or None where there is none that is whole and without a file for the same reasons as now."""
     found = _opened(target, thorough, tell)
-    unread = [file for file, why in found.about["skipped"] if why.startswith(decode.UNREADABLE)] if found else []
+    unread = (
+        [file for file, why in found.about["skipped"] if why.startswith(decode.UNREADABLE)] if found else []
+    )
     return None if any(decode.readable(os.path.join(root, file)) for file in unread) else found
 
 
@@ -224,7 +232,9 @@ def _build(
         os.rename(into / "decoded.npy", into / "pixels.npy")
     else:
         rows = row_of[rows]
-        chosen = np.lib.format.open_memmap(into / "pixels.npy", "w+", np.uint8, (len(rows), channels, canvas, canvas))
+        chosen = np.lib.format.open_memmap(
+            into / "pixels.npy", "w+", np.uint8, (len(rows), channels, canvas, canvas)
+        )
         for i in range(0, len(rows), 1000):
             chosen[i : i + 1000] = pixels[rows[i : i + 1000], :channels]
         pixels = chosen

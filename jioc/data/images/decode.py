@@ -107,7 +107,9 @@ def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
 
 def squared(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """As `square`, of an image that is open."""
-    image.draft(None, (2 * canvas, 2 * canvas))  # JPEG alone: decode at 1/2, 1/4 or 1/8, still twice the size needed
+    image.draft(
+        None, (2 * canvas, 2 * canvas)
+    )  # JPEG alone: decode at 1/2, 1/4 or 1/8, still twice the size needed
     image.load()
     coloured = image.mode not in GREY and image.mode != "LA"
     kind = image.format
@@ -120,7 +122,9 @@ def squared(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bo
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
     if (width, height) != (canvas, canvas):
-        image = image.resize((canvas, canvas), Image.Resampling.BILINEAR, (left, top, left + side, top + side))
+        image = image.resize(
+            (canvas, canvas), Image.Resampling.BILINEAR, (left, top, left + side, top + side)
+        )
     pixels = np.asarray(image)
     return pixels[None] if grey else pixels.transpose(2, 0, 1), coloured
 

@@ -34,7 +34,9 @@ def picture_form(shape: tuple[int, int, int]) -> tuple[int, bool]:
     """The side of the square that a picture is made, and whether it is grey; refused where a model learnt no such."""
     c, h, w = shape
     if h != w or c not in (1, 3):
-        raise Refused(f"this model learnt arrays of {c}x{h}x{w} (channels, height, width), which no picture becomes")
+        raise Refused(
+            f"this model learnt arrays of {c}x{h}x{w} (channels, height, width), which no picture becomes"
+        )
     return w, c == 1
 
 
@@ -45,7 +47,9 @@ def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
         if isinstance(image, (str, os.PathLike)):
             return decode.square(decode.contents(os.fspath(image)), side, grey)[0]
         if isinstance(image, np.ndarray):
-            image = Image.fromarray(_levels(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image))
+            image = Image.fromarray(
+                _levels(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image)
+            )
         if isinstance(image, Image.Image):
             return decode.squared(image.copy(), side, grey)[0]
     except decode.Unusable as why:
@@ -64,14 +68,18 @@ def _levels(pixels: np.ndarray) -> np.ndarray:
 def _channels_first(pixels: np.ndarray) -> np.ndarray:
     """(n, c, h, w) of an array of images."""
     if pixels.ndim == 3 and pixels.shape[2] in (1, 3):
-        raise Refused("an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list")
+        raise Refused(
+            "an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list"
+        )
     if pixels.ndim == 3:
         return _levels(pixels)[:, None]
     axis = channel_axis(pixels.shape)
     if axis is not None:
         return np.moveaxis(_levels(pixels), axis, 1)
     told = "x".join(map(str, pixels.shape))
-    raise Refused(f"an array of images is (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels, not {told}")
+    raise Refused(
+        f"an array of images is (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels, not {told}"
+    )
 
 
 def channel_axis(shape: tuple[int, ...]) -> int | None:

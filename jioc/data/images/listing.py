@@ -20,7 +20,19 @@ TRAIN = ("train", "training")
 VALIDATION = ("val", "valid", "validation")
 TEST = ("test", "testing", *VALIDATION)
 LITTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by file managers; hidden files are passed over too
-IMAGES = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")  # by their ending
+IMAGES = (
+    ".jpg",
+    ".jpeg",
+    ".png",
+    ".gif",
+    ".bmp",
+    ".webp",
+    ".tif",
+    ".tiff",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+)  # by their ending
 
 
 class File(NamedTuple):
@@ -107,7 +119,9 @@ def of_folder(root: Path) -> Listing:
     find = Finder(root)
     names = _names(root)
     if not names:
-        raise Refused(f"{str(root)!r} holds no class folders; give a folder with a folder of images for each class")
+        raise Refused(
+            f"{str(root)!r} holds no class folders; give a folder with a folder of images for each class"
+        )
     label = {name: c for c, name in enumerate(names)}
 
     def files(folder: Path) -> list[File]:
@@ -119,11 +133,15 @@ def of_folder(root: Path) -> Listing:
         found = Listing(find.root, "class folders", names, files(root), None, find.bad)
     else:
         layout = f"{train} and {test}" if test else f"{train} alone"
-        found = Listing(find.root, layout, names, files(root / train), files(root / test) if test else None, find.bad)
+        found = Listing(
+            find.root, layout, names, files(root / train), files(root / test) if test else None, find.bad
+        )
     if test:
         found.validation = test if test.lower() in VALIDATION else None
         untaught = [name for name in folders(root / test) if composed(name) not in label]
-        find.bad += [(os.path.join(test, name), f"is a class that {train} does not have") for name in untaught]
+        find.bad += [
+            (os.path.join(test, name), f"is a class that {train} does not have") for name in untaught
+        ]
     for part in filter(None, [".", train, test]):
         strays = [os.path.normpath(os.path.join(part, name)) for name in _pictures(root / part)]
         find.bad += [(path, "lies in no class folder") for path in strays]
@@ -155,7 +173,8 @@ def folders(where: Path) -> list[str]:
     try:
         with os.scandir(where) as entries:
             return sorted(
-                (e.name for e in entries if not litter(e.name) and (e.is_dir() or _broken_link(e))), key=natural
+                (e.name for e in entries if not litter(e.name) and (e.is_dir() or _broken_link(e))),
+                key=natural,
             )
     except OSError as error:
         raise Refused(f"{str(where)!r} cannot be listed: {error.strerror}") from None
@@ -164,7 +183,9 @@ def folders(where: Path) -> list[str]:
 def _pictures(where: Path) -> list[str]:
     """Files there that are images by their name, in natural order; a list of them or a licence may well lie beside."""
     with os.scandir(where) as entries:
-        names = [e.name for e in entries if e.name.lower().endswith(IMAGES) and not litter(e.name) and e.is_file()]
+        names = [
+            e.name for e in entries if e.name.lower().endswith(IMAGES) and not litter(e.name) and e.is_file()
+        ]
     return sorted(names, key=natural)
 
 
@@ -195,7 +216,9 @@ class Finder:
         if not _is_text(folder.name):
             self.bad.append((where, "is a class folder whose name is not UTF-8"))
         elif os.path.islink(folder):
-            self.bad.append((where, self._link(str(folder)) or "is a link to a folder, which is not followed"))
+            self.bad.append(
+                (where, self._link(str(folder)) or "is a link to a folder, which is not followed")
+            )
         else:
             self._walk(where, label, found)
             if not found and not any(path.startswith(where + os.sep) for path, _ in self.bad):
@@ -248,7 +271,11 @@ class Finder:
 
 # --- csv ---
 
-PATH, LABEL, SPLIT = ("path", "filename", "file", "image", "image_path"), ("label", "class", "class_name"), ("split",)
+PATH, LABEL, SPLIT = (
+    ("path", "filename", "file", "image", "image_path"),
+    ("label", "class", "class_name"),
+    ("split",),
+)
 
 
 Row = tuple[str, str, str | None]
@@ -263,7 +290,9 @@ def csv_rows(place: Path) -> list[Row]:
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise Refused(f"{str(place)!r} cannot be read as a csv: {error}") from None
     if not rows:
-        raise Refused(f"{str(place)!r} is empty; it needs a row of path, label and perhaps split for each image")
+        raise Refused(
+            f"{str(place)!r} is empty; it needs a row of path, label and perhaps split for each image"
+        )
     head = [cell.lower() for cell in rows[0]]
     path, label, split = (_column(head, names) for names in (PATH, LABEL, SPLIT))
     if path is not None and label is not None:

@@ -25,7 +25,9 @@ def located(entry: Entry, folder: Path, cache: Path) -> Path:
         if not into.is_dir():
             unpack(archive, into)
         return _inner(into, entry)
-    raise Refused(f"{entry.name}: there is no folder {str(folder / entry.folder)!r}; {_advice(entry, folder)}")
+    raise Refused(
+        f"{entry.name}: there is no folder {str(folder / entry.folder)!r}; {_advice(entry, folder)}"
+    )
 
 
 def _present(entry: Entry, folder: Path) -> Path | None:
@@ -90,7 +92,9 @@ def fetch(address: str, target: Path, md5: str) -> Path:
         pooch.retrieve(address, f"md5:{md5}", target.name, target.parent, downloader=downloader)
     except ValueError:
         target.unlink(missing_ok=True)
-        raise Failed(f"what came from {address} is not the official file: its md5 is wrong; it was removed") from None
+        raise Failed(
+            f"what came from {address} is not the official file: its md5 is wrong; it was removed"
+        ) from None
     except OSError as error:  # of the network, or of the disk
         raise Failed(f"{address} cannot be fetched: {first_line(error)}") from None
     return target
@@ -102,7 +106,9 @@ class Bar:
     def __init__(self) -> None:
         from rich.progress import DownloadColumn, Progress, TransferSpeedColumn
 
-        self.bars = Progress(*Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn(), transient=True)
+        self.bars = Progress(
+            *Progress.get_default_columns(), DownloadColumn(), TransferSpeedColumn(), transient=True
+        )
         self.task = self.bars.add_task("fetching")
         self.total: float = 0
 
@@ -128,7 +134,14 @@ def unpack(archive: Path, into: Path) -> None:
         temporary.mkdir(parents=True)
         _unpack(archive, temporary)
         os.rename(temporary, into)
-    except (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError, RuntimeError, OSError) as error:
+    except (
+        zipfile.BadZipFile,
+        tarfile.TarError,
+        EOFError,
+        NotImplementedError,
+        RuntimeError,
+        OSError,
+    ) as error:
         if into.is_dir():
             return  # another process was faster
         raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
@@ -162,9 +175,13 @@ def _unpack(archive: Path, into: Path) -> None:
 def _refuse_escape(archive: Path, name: str, link: bool) -> None:
     parts = name.replace("\\", "/").split("/")
     if name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
-        raise Refused(f"{str(archive)!r} holds {name!r}, which would land outside its folder; nothing is unpacked")
+        raise Refused(
+            f"{str(archive)!r} holds {name!r}, which would land outside its folder; nothing is unpacked"
+        )
     if link:
-        raise Refused(f"{str(archive)!r} holds the link {name!r}, which no data set needs; nothing is unpacked")
+        raise Refused(
+            f"{str(archive)!r} holds the link {name!r}, which no data set needs; nothing is unpacked"
+        )
 
 
 def _refuse_flood(archive: Path, size: int, free: int) -> None:

@@ -32,7 +32,9 @@ class Form:
             )
         form = cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
         if x.ndim > 2 and not 4 <= form.side <= 1024:
-            raise Refused(f"X holds images whose shorter side is {form.side}; from 4 to 1024 pixels can be learnt")
+            raise Refused(
+                f"X holds images whose shorter side is {form.side}; from 4 to 1024 pixels can be learnt"
+            )
         return form
 
     @property
@@ -80,5 +82,7 @@ def _levels(x: np.ndarray) -> np.ndarray:
     """The same numbers as uint8."""
     levels = np.clip(x, 0, 255).astype(np.uint8)
     if not np.array_equal(levels, x):
-        raise Refused("uint8 images were learnt from, so X must hold whole levels from 0 to 255; it holds others")
+        raise Refused(
+            "uint8 images were learnt from, so X must hold whole levels from 0 to 255; it holds others"
+        )
     return levels

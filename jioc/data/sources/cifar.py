@@ -59,7 +59,16 @@ def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thoro
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]
     return Dataset(
-        entry.name, classes, train_x, train_y, test_x, test_y, mean, std, CROP_FLIP_BRIGHTNESS, tasks=entry.tasks
+        entry.name,
+        classes,
+        train_x,
+        train_y,
+        test_x,
+        test_y,
+        mean,
+        std,
+        CROP_FLIP_BRIGHTNESS,
+        tasks=entry.tasks,
     )
 
 

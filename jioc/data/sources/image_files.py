@@ -91,7 +91,9 @@ def report(record: dict[str, Any], on_bad: str, tell: Callback, every: bool = Fa
     if len(skipped) > len(shown):
         tell(Note(f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"))
     split = [os.path.split(file) for file, _ in shown]
-    said = {_untaught(name) for home, name in split if home.lower() in ("", *listing.TRAIN)}  # of a class folder itself
+    said = {
+        _untaught(name) for home, name in split if home.lower() in ("", *listing.TRAIN)
+    }  # of a class folder itself
     for text in notes:
         if text not in said:
             tell(Note(text))
@@ -128,7 +130,9 @@ def assemble(
     else:
         both = train[np.isin(twin[train], twin[test])]
         of = {int(twin[row]): int(row) for row in test[::-1]}
-        told = [(files[r].path, f"is also in the test set, as {files[of[int(twin[r])]].path!r}") for r in both]
+        told = [
+            (files[r].path, f"is also in the test set, as {files[of[int(twin[r])]].path!r}") for r in both
+        ]
         if named and told:
             images = counted(len(told), "training image")
             notes.append(f"also in the test set: {images}, such as {told[0][0]!r}; kept as published")
@@ -149,12 +153,16 @@ def _first_of_the_same(decoded: Decoded) -> np.ndarray:
     return first
 
 
-def _two_labels(good: np.ndarray, twin: np.ndarray, label: np.ndarray, files: list[Any], names: list[str]) -> list[str]:
+def _two_labels(
+    good: np.ndarray, twin: np.ndarray, label: np.ndarray, files: list[Any], names: list[str]
+) -> list[str]:
     torn = good[label[good] != label[twin[good]]]
     if not len(torn):
         return []
     a, b = files[torn[0]], files[twin[torn[0]]]
-    told = f"{a.path!r} of class {names[a.label]!r} is the same image as {b.path!r} of class {names[b.label]!r}"
+    told = (
+        f"{a.path!r} of class {names[a.label]!r} is the same image as {b.path!r} of class {names[b.label]!r}"
+    )
     more = f" (and {len(torn) - 1:,} more such)" if len(torn) > 1 else ""
     return [f"{told}{more}: one of the two labels is wrong"]
 

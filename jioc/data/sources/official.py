@@ -26,7 +26,9 @@ def tiny_imagenet(root: Path) -> Listing:
             name, tab, rest = line.partition("\t")
             wnid = rest.split("\t")[0]
             if not tab:
-                raise Refused(f"{str(annotations)!r} has a line that is not a name, a tab and a class: {line!r}")
+                raise Refused(
+                    f"{str(annotations)!r} has a line that is not a name, a tab and a class: {line!r}"
+                )
             if wnid not in label:
                 raise Refused(f"{str(annotations)!r} names {wnid!r}, which wnids.txt does not have")
             if file := find.one(os.path.join("val", "images", name), label[wnid]):
@@ -70,7 +72,9 @@ def mini_imagenet(root: Path) -> Listing:
         rows = [(path, label, None) for table in tables for path, label, _ in csv_rows(table)]
         names = sorted({label for _, label, _ in rows})
         below = "images" if (root / "images").is_dir() else "."
-        return of_rows(root, list(rows), "images with csv files", names, lambda path: os.path.join(below, path))
+        return of_rows(
+            root, list(rows), "images with csv files", names, lambda path: os.path.join(below, path)
+        )
     find = Finder(root)
     parts = [name for name in ("train", "val", "test") if (root / name).is_dir()]
     homes = {part: folders(root / part) for part in parts} or {"": folders(root)}
@@ -85,7 +89,9 @@ def mini_imagenet(root: Path) -> Listing:
     if set(homes) >= {"train", "test"} and set(homes["train"]) == set(homes["test"]) == set(names):
         return Listing(find.root, "train and test", names, files("train"), files("test"), find.bad)
     if sum(map(len, homes.values())) != len(names):
-        raise Refused(f"{str(root)!r}: some classes are in two of {', '.join(homes)}, but not all in train and test")
+        raise Refused(
+            f"{str(root)!r}: some classes are in two of {', '.join(homes)}, but not all in train and test"
+        )
     every = sorted((file for part in homes for file in files(part)), key=lambda file: file.label)
     return Listing(find.root, "class folders", names, every, None, find.bad)
 

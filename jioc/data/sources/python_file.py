@@ -30,7 +30,9 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 def entry(place: Path) -> Entry:
     x, y, *_ = arrays(place.resolve())
     classes, size = len(np.unique(y)), min(x.shape[1:3])
-    return Entry(place.stem, "python_file", classes, usual_tasks(classes), None, None, "", size, None, place=place)
+    return Entry(
+        place.stem, "python_file", classes, usual_tasks(classes), None, None, "", size, None, place=place
+    )
 
 
 def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
@@ -59,7 +61,11 @@ def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thoro
         std=std,
         augment=usual_augment(min(x.shape[2:]), min(x.shape[2:])),
         tasks=usual_tasks(len(classes)),
-        record={"layout": "arrays", **record, "fingerprint": _fingerprint(x, labels[:n], judged_x, labels[n:])},
+        record={
+            "layout": "arrays",
+            **record,
+            "fingerprint": _fingerprint(x, labels[:n], judged_x, labels[n:]),
+        },
     )
 
 
@@ -69,7 +75,9 @@ def _listed(train_x: np.ndarray, train_y: np.ndarray, test_x: np.ndarray, test_y
     files = [File(f"train_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, train_y))]
     judged = [File(f"test_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, test_y))]
     listing = Listing("", "arrays", [str(name) for name in names], files, judged)
-    found = b"".join(hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x))
+    found = b"".join(
+        hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x)
+    )
     digests = np.frombuffer(found, np.uint8).reshape(-1, 16)
     return Decoded(listing, np.arange(len(digests)), {}, digests)
 
@@ -112,7 +120,9 @@ def _arrays(module: ModuleType, place: str) -> Arrays:
 def _labels(y: np.ndarray, part: str, place: str) -> np.ndarray:
     """Words as `listing` names classes; what tables put where there is no value is no label."""
     objects = y.flat if y.dtype == object else ()
-    absent = [not isinstance(label, str) and str(label) in ("None", "nan", "NaT", "<NA>") for label in objects]
+    absent = [
+        not isinstance(label, str) and str(label) in ("None", "nan", "NaT", "<NA>") for label in objects
+    ]
     missing = np.flatnonzero(absent if y.dtype == object else y != y)
     if len(missing):
         raise Refused(f"{part}_y in {place} has no label for image {missing[0]}: {y.flat[missing[0]]}")
@@ -125,13 +135,17 @@ def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
     if x.dtype != np.uint8:
         raise Refused(f"{part}_x in {place} holds {x.dtype}; images are uint8, levels from 0 to 255")
     if x.ndim not in (3, 4):
-        raise Refused(f"{part}_x in {place} has the shape {x.shape}; images are (n, h, w) or (n, h, w, channels)")
+        raise Refused(
+            f"{part}_x in {place} has the shape {x.shape}; images are (n, h, w) or (n, h, w, channels)"
+        )
     if min(x.shape[1:3]) < SMALLEST:
         raise Refused(
             f"{part}_x in {place} holds images of {x.shape[1]}x{x.shape[2]}; the least is {SMALLEST}x{SMALLEST}"
         )
     if x.ndim == 4 and x.shape[3] not in (1, 3):
-        raise Refused(f"{part}_x in {place} has {x.shape[3]} channels, which are the last axis; there may be 1 or 3")
+        raise Refused(
+            f"{part}_x in {place} has {x.shape[3]} channels, which are the last axis; there may be 1 or 3"
+        )
     if y.shape != x.shape[:1]:
         raise Refused(f"{part}_y in {place} has the shape {y.shape}; there are {len(x)} images to label")
     return x if x.ndim == 4 else x[..., None]

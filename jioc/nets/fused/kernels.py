@@ -13,7 +13,9 @@ import triton
 import triton.language as tl
 
 Y_UNIT = tl.constexpr(2.0**28)  # of sums over s y and its square: room for an even 500 over 2^17 pixels
-LEAST = tl.constexpr(2.0**-8)  # a mean of y² below which s stays: a unit is far below what a batch norm adds to it
+LEAST = tl.constexpr(
+    2.0**-8
+)  # a mean of y² below which s stays: a unit is far below what a batch norm adds to it
 G_UNIT = tl.constexpr(2.0**44)  # of sums over gradients
 NONE, SAME, STRIDED, PROJECTED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
 """What a block adds to its second layer: nothing; its input; every second row and column of it and zero channels; or
@@ -102,7 +104,9 @@ def _convolved(
     BACK: with the weights (CI, TAPS, CO) of a layer from CO to CI channels, turned about: the gradient of what it read.
     """
     ci = tl.arange(0, BK)
-    weights = w + ((ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :])
+    weights = w + (
+        (ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :]
+    )
     centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
     seen = _seen(i * ST, j * ST, here, H, TAPS)
     TURN: tl.constexpr = BN >= 64
@@ -363,7 +367,10 @@ def back(
     else:
         odd, right_odd = (tile // 2) % 2, tile % 2
         m, n, i, j = _pixel(tile // 4, BM, H // 2)
-        here, at = _here(m, total, WHOLE), (((n * H + 2 * i + odd) * H + 2 * j + right_odd) * CO)[:, None] + co[None, :]
+        here, at = (
+            _here(m, total, WHOLE),
+            (((n * H + 2 * i + odd) * H + 2 * j + right_odd) * CO)[:, None] + co[None, :],
+        )
         acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2)
         if odd + right_odd == 0:
             if KIND == STRIDED:

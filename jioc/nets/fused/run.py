@@ -33,11 +33,17 @@ NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channe
 BETWEEN = {16: 512, 32: 256}  # pixels of a program between convolutions; otherwise 128
 WEIGHED = {16: (128, 2, 3), 32: (128, 2, 3), None: (64, 4, 3)}
 """By channels, or else: pixels, warps and taps of a program for the weights' gradients."""
-PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise as many as give this many programs:
+PARTS = {
+    16: 128,
+    32: 64,
+}  # of a weights' gradient, all taps together; otherwise as many as give this many programs:
 PARTED = 120
 STEM_PARTS = 256  # of the first layer's
 ROUNDED = 1024  # weights that a program rounds
-ADDED = {16: (1024, 2), None: (128, 16)}  # by the number of parts at most: sums of a program, parts it adds at once
+ADDED = {
+    16: (1024, 2),
+    None: (128, 16),
+}  # by the number of parts at most: sums of a program, parts it adds at once
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
     kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
 ))  # fmt: skip
@@ -57,10 +63,16 @@ class Layer:
     projection: "Layer | None" = None  # the shortcut's own layer, of a layer that ends a block
 
     def __post_init__(self) -> None:
-        self.inside, self.outside, self.stride = self.conv.in_channels, self.conv.out_channels, self.conv.stride[0]
+        self.inside, self.outside, self.stride = (
+            self.conv.in_channels,
+            self.conv.out_channels,
+            self.conv.stride[0],
+        )
         self.side_out, self.taps = self.side // self.stride, self.conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), self.conv.weight.numel()
-        self.each = min(self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2])  # taps of a program of `weigh`
+        self.each = min(
+            self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2]
+        )  # taps of a program of `weigh`
         assert self.taps % self.each == 0, "a program's taps divide the kernel's"
         blocks = -(-self.inside // 64) * -(-self.outside // 64)
         filling = max(1, PARTED * self.each // (self.taps * blocks))
@@ -133,7 +145,9 @@ def layers(net: ResNet, side: int) -> list[Layer]:
                 conv, bn = block.down
                 assert isinstance(conv, nn.Conv2d) and isinstance(bn, BatchNorm)
                 projection, short = Layer(conv, bn, side, ends_block=False, relu=False), PROJECTED
-            last = Layer(block.conv2, block.bn2, first.side_out, short, relu=block.last_relu, projection=projection)
+            last = Layer(
+                block.conv2, block.bn2, first.side_out, short, relu=block.last_relu, projection=projection
+            )
             found += [first, *([projection] if projection else []), last]
     return found
 
@@ -143,9 +157,17 @@ def fits(net: ResNet, x: Tensor) -> bool:
     blocks = [block for block in net.modules() if isinstance(block, Block)]
     widths = [net.conv.out_channels, *(block.conv2.out_channels for block in blocks)]
     side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks)
-    if net.pool or net.conv.kernel_size != (3, 3) or x.shape[1] > 3 or x.shape[-2] != side or side % 2**halvings:
+    if (
+        net.pool
+        or net.conv.kernel_size != (3, 3)
+        or x.shape[1] > 3
+        or x.shape[-2] != side
+        or side % 2**halvings
+    ):
         return False
-    if any(width < 16 or width & (width - 1) for width in widths) or not all(b.last_relu for b in blocks[:-1]):
+    if any(width < 16 or width & (width - 1) for width in widths) or not all(
+        b.last_relu for b in blocks[:-1]
+    ):
         return False
     if any(block.down is None and block.added not in (0, block.conv1.in_channels) for block in blocks):
         return False
@@ -209,7 +231,9 @@ def _outputs(here: Tensor, maps: list[Tensor]) -> list[Tensor]:
     return [here.mean((1, 2), dtype=torch.float32), *(out.permute(0, 3, 1, 2) for out in maps)]
 
 
-def _frozen(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> list[Tensor]:
+def _frozen(
+    net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype
+) -> list[Tensor]:
     weights, n = _rounded(net, found, dtype), len(x)
 
     def layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
@@ -236,7 +260,13 @@ def _frozen(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype
 class _Trained(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, net: ResNet, found: list[Layer], kept: list[Layer], dtype: torch.dtype, *parameters: Tensor
+        ctx: Any,
+        x: Tensor,
+        net: ResNet,
+        found: list[Layer],
+        kept: list[Layer],
+        dtype: torch.dtype,
+        *parameters: Tensor,
     ) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
         ctx.way, *outputs = _forth(net, found, kept, x, dtype)
@@ -264,7 +294,9 @@ class Way:
     outs: dict[Layer, Tensor] = field(default_factory=dict)
 
 
-def _forth(net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype) -> tuple[Any, ...]:
+def _forth(
+    net: ResNet, found: list[Layer], kept: list[Layer], x: Tensor, dtype: torch.dtype
+) -> tuple[Any, ...]:
     """The way, the features and the maps."""
     n, way = len(x), Way(x, found, kept, _rounded(net, found, dtype), _sums(net, found))
     here = short = x
@@ -302,8 +334,13 @@ def _back(way: Way, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Ten
     parts = torch.empty(sum(k.weights * k.parts for k in several), device=x.device)
     part = {k: own[k][0] for k in found}  # where its one part is the whole
     part |= dict(zip(several, parts.split([k.weights * k.parts for k in several]), strict=True))
-    gs, dys = {k: torch.empty_like(y) for k, y in outs.items()}, {k: torch.empty_like(y) for k, y in ys.items()}
-    more = {k: d.permute(0, 2, 3, 1).contiguous() for k, d in zip(way.kept, dmaps, strict=True) if d is not None}
+    gs, dys = (
+        {k: torch.empty_like(y) for k, y in outs.items()},
+        {k: torch.empty_like(y) for k, y in ys.items()},
+    )
+    more = {
+        k: d.permute(0, 2, 3, 1).contiguous() for k, d in zip(way.kept, dmaps, strict=True) if d is not None
+    }
     beside = SideStream(x.device)
 
     def through(k: Layer, g: Tensor) -> None:
@@ -361,7 +398,9 @@ def _weigh(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     pixels, warps, _ = WEIGHED.get(k.channels, WEIGHED[None])
     total, sizes = k.pixels(len(x)), k.sizes()
     tiles = -(-total // pixels)
-    stages = 1 if k.is_stem else 2  # its scattered copies to shared memory in advance would all meet in one bank
+    stages = (
+        1 if k.is_stem else 2
+    )  # its scattered copies to shared memory in advance would all meet in one bank
     words = {"BM": pixels, "num_warps": warps, "num_stages": stages, "WHOLE": total % pixels == 0}
     if k.is_stem:
         sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
@@ -413,7 +452,9 @@ def _sums(net: ResNet, found: list[Layer]) -> dict[Layer, Tensor]:
             yield [k.bn.running_mean.data_ptr(), k.bn.running_var.data_ptr(), first, k.outside]
             first += 5 * k.outside
 
-    table = _table(_begin_tables, net, [t for k in found for t in (k.bn.running_mean, k.bn.running_var)], rows)
+    table = _table(
+        _begin_tables, net, [t for k in found for t in (k.bn.running_mean, k.bn.running_var)], rows
+    )
     every = torch.empty(5 * sum(k.outside for k in found), dtype=torch.int64, device=table.device)
     launch(kernels.begin, (len(table),), table, every, BLOCK=max(k.outside for k in found))
     return dict(zip(found, every.split([5 * k.outside for k in found]), strict=True))

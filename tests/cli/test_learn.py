@@ -1,0 +1,358 @@
+"""`jioc learn`: the same weights as one run, the model replaced whole, and nothing else touched."""
+
+import json
+import os
+import shutil
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+import jioc
+from helpers.trees import write_digits
+from jioc.cli.main import main
+from jioc.config import values as settings
+from jioc.errors import Refused
+from jioc.resolve.derive import resolve
+
+QUICK = [
+    "--backbone",
+    "tiny",
+    "--mean",
+    "0.3",
+    "--std",
+    "0.4",
+    "--memory",
+    "24",
+    "--epochs",
+    "2",
+    "--device",
+    "cpu",
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`all`, `six` and `two`, folders of digits; `run`, a model of the six."""
+    where = tmp_path_factory.mktemp("learn")
+    write_digits(where / "six", "012345", 20)
+    write_digits(where / "two", "67", 20)
+    write_digits(where / "all", "01234567", 20)
+    (where / "order").write_text("0 1 2 3 4 5 6 7")
+    (where / "order6").write_text("0 1 2 3 4 5")
+    split = ["--order", str(where / "order6"), "--base", "4", "--increment", "2"]
+    assert (
+        main(["run", "icarl", "--data", str(where / "six"), *split, *QUICK, "--out", str(where / "run")]) == 0
+    )
+    return where
+
+
+@pytest.fixture
+def run(place: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(place / "run", tmp_path / "run"))
+
+
+def test_what_the_first_classes_settled_stays_with_other_epochs(
+    place: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = json.loads((run / "model.json").read_bytes())
+    config = resolve(settings.make(method="bic", data="cifar100", second={"epochs": 3}))
+    (run / "model.json").write_text(json.dumps(about | {"config": settings.plain(config)}))
+    asked: list[settings.Config] = []
+
+    def taught(source: Path, folder: Path, config: settings.Config, *_: Any) -> Any:
+        asked.append(config)
+        raise Refused("enough")
+
+    monkeypatch.setattr("jioc.cli.learn.taught", taught)
+    assert main(["learn", str(run), str(place / "two"), "--epochs", "17"]) == 2
+    later = {"epochs": 17, "milestones": (6, 10, 14)}
+    assert asked == [config.model_copy(update={"later": config.later.model_copy(update=later)})]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(f.relative_to(folder)): f.read_bytes()
+        for f in folder.rglob("*")
+        if f.is_file() and f.name != ".lock"
+    }
+
+
+def test_a_run_and_learning_on_give_the_weights_of_one_run(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    split = ["--order", str(place / "order"), "--base", "4", "--increment", "2"]
+    whole = tmp_path / "whole"
+    assert main(["run", "icarl", "--data", str(place / "all"), *split, *QUICK, "--out", str(whole)]) == 0
+    before = contents(run)
+    capsys.readouterr()
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    new = json.loads((whole / "result.json").read_bytes())["tasks"][-1]["cnn"]["new"]
+    assert "24 exemplars of 6 classes; images of new ones: 6 (16), 7 (16)" in told
+    assert f"right among all classes: cnn {new:.2f}" in told
+    after = contents(run)
+    models = {"model.json", "model.safetensors", "exemplars.safetensors"}
+    assert {
+        name for name in after if after[name] != before.get(name)
+    } == models and before.keys() == after.keys()
+    assert after["model.safetensors"] == (whole / "model.safetensors").read_bytes()
+    assert after["exemplars.safetensors"] == (whole / "exemplars.safetensors").read_bytes()
+    assert jioc.load(run).classes == list("01234567")
+    assert str(place) not in before["model.json"].decode() + after["model.json"].decode()
+
+
+def test_a_run_whose_result_was_lost_leaves_the_model_that_has_learnt_on(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["learn", str(run), str(place / "two"), "--epochs", "1", "--device", "cpu"]) == 0
+    before = contents(run)
+    (run / "result.json").unlink()
+    assert main(["run", "--config", str(run / "config.yaml"), "--out", str(run), "--resume"]) == 0
+    assert contents(run) == before
+    assert "the model here has learnt on since this run ended; it stays as it is" in capsys.readouterr().err
+
+
+def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -> None:
+    before = contents(run)
+
+    def learnt(name: str, *words: str) -> dict[str, bytes]:
+        out = tmp_path / name
+        assert (
+            main(["learn", str(run), str(place / "two"), "--device", "cpu", "--out", str(out), *words]) == 0
+        )
+        return contents(out)
+
+    plain, again, seeded, reseeded, longer = (
+        learnt("a"), learnt("b"), learnt("c", "--seed", "5"), learnt("d", "--seed", "5"), learnt("e", "--epochs", "3"),
+    )  # fmt: skip
+    assert plain == again and seeded == reseeded
+    assert len({c["model.safetensors"] for c in (plain, seeded, longer)}) == 3
+    assert json.loads(longer["model.json"])["config"]["later"]["epochs"] == 3
+    bare = learnt("f", "--no-keep-exemplars")
+    assert "exemplars.safetensors" not in bare and bare["model.safetensors"] == plain["model.safetensors"]
+    assert contents(run) == before
+    assert main(["learn", str(tmp_path / "f"), str(place / "two")]) == 2
+
+
+@pytest.mark.parametrize("kind", ["cosine", "expanding"])
+def test_models_of_other_methods_learn_on_too(kind: str, place: Path, tmp_path: Path) -> None:
+    method = {"cosine": "coil", "expanding": "der"}[kind]
+    words = [
+        "--data",
+        str(place / "six"),
+        "--tasks",
+        "2",
+        *QUICK,
+        "--coordinate",
+        "jioc",
+        "--out",
+        str(tmp_path / "r"),
+    ]
+    assert main(["run", method, *words]) == 0
+    assert main(["learn", str(tmp_path / "r"), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 0
+    assert len(jioc.load(tmp_path / "r", to_learn=True).predict(place / "two" / "6" / "1.png")) == 1
+
+
+def test_known_classes_are_refused_or_added(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = write_digits(tmp_path / "more", "589", 25)
+    assert main(["learn", str(run), str(more), "--device", "cpu"]) == 2
+    assert "already learnt: '5'; --known add uses their new images too" in capsys.readouterr().err
+    words = ["--known", "add", "--memory", "400", "--epochs", "1", "--device", "cpu"]
+    assert main(["learn", str(run), str(more), *words]) == 0
+    learner = jioc.load(run, to_learn=True)
+    assert learner.classes == list("01234589") and learner.exemplars is not None
+    held = [{image.tobytes() for image in e} for e in learner.exemplars]
+    again = 4 + 20 - len(held[5])  # of the 20 new images to train on, those that were exemplars
+    assert again and [len(e) for e in learner.exemplars] == [4, 4, 4, 4, 4, len(held[5]), 20, 20]
+    assert f"among the exemplars already, and not added again: {again}\n" in capsys.readouterr().err
+
+
+def test_a_class_is_known_however_its_accents_are_stored_and_an_exemplar_under_another_name_is_told(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    joined, apart = "B\u00e4r", "Ba\u0308r"
+    about = (run / "model.json").read_text()
+    for kept, given in [(joined, apart), (apart, joined)]:
+        (run / "model.json").write_text(about.replace('"5"', f'"{kept}"'))
+        more = tmp_path / kept
+        shutil.copytree(place / "six" / "5", more / given)
+        shutil.copytree(place / "six" / "4", more / "vier")
+        out = tmp_path / f"{kept}-on"
+        words = ["learn", str(run), str(more), "--epochs", "1", "--device", "cpu", "--out", str(out)]
+        assert main(words) == 2
+        assert capsys.readouterr().err.startswith(f"jioc: already learnt: {joined!r}; --known add")
+        assert main([*words, "--known", "add"]) == 0
+        assert jioc.load(out).classes == [*"01234", kept, "vier"]
+        told = (
+            "an image of class 'vier' is an exemplar of '4' (and 3 more such): one of the two labels is wrong"
+        )
+        assert told in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["{run}"], "jioc learn needs a model and a folder of class folders"),
+        ([], "jioc learn needs a model and a folder"),
+        (["{run}", "{two}x"], "there is no folder"),
+        (["{run}", "{two}x", "--known", "add"], "jioc: there is no folder"),
+        (["nowhere", "{two}"], "there is no model in 'nowhere'"),
+        (["{run}", "{two}", "--known", "ad"], "unknown value of --known 'ad'; did you mean 'add'?"),
+        (
+            ["{run}", "{two}", "--memory", "24", "--memory-per-class", "3"],
+            "--memory and --memory-per-class exclude",
+        ),
+        (["{run}", "{two}", "--backbone", "tiny"], "unknown option '--backbone'"),
+        (
+            ["{run}", "{two}", "--method", "der"],
+            "--method 'der' does not fit: the method of this model is 'icarl'",
+        ),
+        (["{run}", "{two}", "--epochs", "0"], "--epochs: '0' is refused"),
+        (["{run}", "{two}", "--beta1", "0.5"], "unknown option '--beta1'"),
+        (["{run}", "{two}", "--memory", "7"], "--memory 7 leaves no exemplar for each of 8 classes"),
+        (["{run}", "{two}", "--out", "{two}"], "is taken; choose another --out"),
+        (
+            ["{run}", "{run}", "--out", "{new}"],
+            "holds no image to train on|is not an image|no usable training image",
+        ),
+        (["{run}", "{six}", "--known", "add", "--out", "{new}"], "there is no new class"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_written(
+    words: list[str],
+    sentence: str,
+    place: Path,
+    run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    import re
+
+    before, new = contents(run), tmp_path / "new"
+    named = {"run": run, "two": place / "two", "six": place / "six", "new": new}
+    assert main(["learn", *(word.format(**named) for word in words)]) == 2
+    err = capsys.readouterr().err
+    assert re.search(sentence, err) and "Traceback" not in err
+    assert contents(run) == before and not new.exists()
+
+
+def test_images_of_another_kind_than_the_model_sees_are_told(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grey, coloured, one = (
+        place / "two",
+        shutil.copytree(place / "two", tmp_path / "coloured"),
+        tmp_path / "run-rgb",
+    )
+    for file in coloured.rglob("1.png"):
+        Image.open(file).convert("RGB").save(file)
+    words = ["--data", str(place / "six"), "--tasks", "1", "--colour", "rgb", *QUICK]
+    assert (
+        main(["run", "icarl", *words, "--mean", "0.3,0.3,0.3", "--std", "0.4,0.4,0.4", "--out", str(one)])
+        == 0
+    )
+    capsys.readouterr()
+    told = {
+        (run, grey): "",
+        (run, coloured): "note: the model sees images in grey, and some of these are stored in colour\n",
+        (one, grey): "note: the model sees images in colour, and all of these are grey\n",
+        (one, coloured): "",
+    }
+    for i, ((model, images), note) in enumerate(told.items()):
+        out = ["--out", str(tmp_path / f"learnt{i}")]
+        assert main(["learn", str(model), str(images), "--epochs", "1", "--device", "cpu", *out]) == 0
+        assert capsys.readouterr().err == note
+
+
+def test_a_python_files_arrays_are_learnt_and_one_class_is_as_usual_as_many(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "arrays.py"
+    for label in ("6", "5"):
+        file.write_text(
+            "from PIL import Image; import numpy as np, pathlib\n"
+            f"x = np.stack([np.asarray(Image.open(p)) for p in pathlib.Path({str(place / 'two' / '6')!r}).iterdir()])\n"
+            f"load = lambda: (x[4:], np.array([{label!r}] * (len(x) - 4)), x[:4], np.array([{label!r}] * 4))\n"
+        )
+        assert main(["learn", str(run), str(file), "--device", "cpu", "--epochs", "1"]) == (
+            0 if label == "6" else 2
+        )
+    assert "already learnt: '5'" in capsys.readouterr().err and jioc.load(run).classes == list("0123456")
+    seven = write_digits(tmp_path / "one", "7", 10)
+    assert main(["learn", str(run), str(seven), "--device", "cpu", "--epochs", "1"]) == 0
+    assert "one class" not in capsys.readouterr().err
+    assert main(["data", "check", str(seven)]) == 0
+    assert "there is one class, '7'; classes are the folders directly inside" in capsys.readouterr().err
+
+
+def test_an_unfinished_run_is_finished_first(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = json.loads((run / "result.json").read_bytes())
+    (run / "result.json").write_text(json.dumps(result | {"complete": False}))
+    before = contents(run)
+    assert main(["learn", str(run), str(place / "two")]) == 2
+    assert "is not finished; end it with --resume, or give --out" in capsys.readouterr().err
+    words = ["--out", str(run.parent / "new"), "--device", "cpu", "--epochs", "1"]
+    assert main(["learn", str(run), str(place / "two"), *words]) == 0
+    assert capsys.readouterr().err == "note: the run is not finished: after task 2 it knows 6 of 6 classes\n"
+    assert contents(run) == before
+
+
+def test_one_process_writes_to_a_folder(place: Path, run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from jioc.training.store import locked
+
+    with locked(run):
+        assert main(["learn", str(run), str(place / "two")]) == 2
+    assert "another process is writing to" in capsys.readouterr().err
+
+
+def test_stopped_while_it_learns_the_model_is_as_it_was(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(run)
+    monkeypatch.setattr(
+        "jioc.methods.icarl.ICaRL.before_step", lambda *a: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == 130
+    assert capsys.readouterr().err.endswith("jioc: stopped; the model is as it was\n")
+    assert contents(run) == before
+
+
+def test_what_was_killed_while_it_wrote_elsewhere_can_be_said_again(
+    place: Path, run: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    for left in (".lock", "model.next.safetensors", ".exemplars.next.safetensors.7.partial"):
+        (out / left).write_bytes(b"")
+    words = ["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1", "--out", str(out)]
+    assert main(words) == 0
+    assert sorted(os.listdir(out)) == [".lock", "exemplars.safetensors", "model.json", "model.safetensors"]
+    assert main(words) == 2
+
+
+def test_a_disk_that_fails_leaves_the_model(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(run)
+
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("jioc.training.model.write", full)
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 1
+    assert "cannot be kept in" in capsys.readouterr().err and contents(run) == before
+
+
+def test_a_model_from_before_an_option_existed_learns_with_its_default(place: Path, run: Path) -> None:
+    about = json.loads((run / "model.json").read_bytes())
+    del about["config"]["options"]["kd_weight"], about["config"]["momentum"]
+    (run / "model.json").write_text(json.dumps(about))
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 0
+    assert json.loads((run / "model.json").read_bytes())["config"]["options"]["kd_weight"] == 1.0

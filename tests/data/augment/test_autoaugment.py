@@ -1,0 +1,112 @@
+"""AutoAugment's operations against PIL, image by image and level by level; its draws; Cutout."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageEnhance, ImageOps
+from torch import Tensor
+
+from jioc.data.augment import autoaugment as auto
+from jioc.data.augment.basic import Augment, chosen, cutout, draw_centre
+
+G = torch.Generator().manual_seed(0)
+IMAGES = torch.randint(0, 256, (6, 3, 32, 32), generator=G, dtype=torch.uint8)
+IMAGES[3] = (IMAGES[3] * 0.2 + torch.linspace(0, 150, 32)).to(torch.uint8)  # of low contrast
+IMAGES[4] = 7  # of one level
+IMAGES[5] = (IMAGES[5] > 200) * 255  # of two
+
+PIL: dict[str, Callable[[Image.Image, float], Image.Image]] = {
+    "colour": lambda image, f: ImageEnhance.Color(image).enhance(f),
+    "contrast": lambda image, f: ImageEnhance.Contrast(image).enhance(f),
+    "sharpness": lambda image, f: ImageEnhance.Sharpness(image).enhance(f),
+    "brightness": lambda image, f: ImageEnhance.Brightness(image).enhance(f),
+    "posterize": lambda image, f: ImageOps.posterize(image, int(f)),
+    "solarize": lambda image, f: ImageOps.solarize(image, f),  # type: ignore[arg-type]
+    "invert": lambda image, f: ImageOps.invert(image),
+    "autocontrast": lambda image, f: ImageOps.autocontrast(image),
+    "equalize": lambda image, f: ImageOps.equalize(image),
+    "shear_x": lambda image, f: affine(image, (1, f, 0, 0, 1, 0)),
+    "shear_y": lambda image, f: affine(image, (1, 0, 0, f, 1, 0)),
+    "translate_x": lambda image, f: affine(image, (1, 0, f * 32, 0, 1, 0)),
+    "translate_y": lambda image, f: affine(image, (1, 0, 0, 0, 1, f * 32)),
+    "rotate": lambda image, f: image.rotate(f, fillcolor=(auto.GREY,) * 3),
+}
+
+
+def affine(image: Image.Image, matrix: tuple[float, ...]) -> Image.Image:
+    grey = (auto.GREY,) * 3
+    return image.transform(
+        image.size, Image.Transform.AFFINE, matrix, Image.Resampling.NEAREST, fillcolor=grey
+    )
+
+
+def by_pil(name: str, x: Tensor, factor: float) -> Tensor:
+    image = Image.fromarray(x.permute(1, 2, 0).numpy())
+    return torch.from_numpy(np.array(PIL[name](image, factor))).permute(2, 0, 1)
+
+
+@pytest.mark.parametrize("name", auto.MOVES + auto.LIGHTS)
+def test_an_operation_is_pils_to_the_last_level(name: str) -> None:
+    number = torch.full((len(IMAGES),), (*auto.MOVES, *auto.LIGHTS).index(name))
+    for strength in range(10):
+        for sign in (1, -1):
+            f = auto.factor_of(name, strength, sign)
+            matrix = torch.tensor([auto.fixed(name, f, 32, 32)]).expand(len(IMAGES), 6)
+            got = auto.apply(IMAGES, number, torch.full((len(IMAGES),), f), matrix)
+            assert torch.equal(got, torch.stack([by_pil(name, x, f) for x in IMAGES])), (strength, sign)
+
+
+def test_the_policy_has_25_sub_policies_of_two() -> None:
+    names, odds, factors, matrices = auto.tables(32, 32, torch.device("cpu"))
+    assert names.shape == odds.shape == (25, 2)
+    assert factors.shape == (25, 2, 2) and matrices.shape == (25, 2, 2, 6)
+    assert odds.min() == 0 and odds.max() == pytest.approx(0.9)
+
+
+def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
+    """With a batch of copies, every outcome is one that some sub-policy gives to a single image."""
+    x = IMAGES[:1].expand(200, -1, -1, -1)
+    names, odds, factors, matrices = auto.tables(32, 32, torch.device("cpu"))
+    possible = set()
+    for s in range(25):
+        for a in (0, 1):
+            for b in (0, 1):
+                for on in ((0, 0), (0, 1), (1, 0), (1, 1)):
+                    y = IMAGES[:1]
+                    for i, d in enumerate((a, b)):
+                        name = names[s, i][None] if on[i] else torch.tensor([-1])
+                        y = auto.apply(y, name, factors[s, i, d][None], matrices[s, i, d][None])
+                    possible.add(y.numpy().tobytes())
+    drawn = {
+        y.numpy().tobytes() for y in auto.augmented(x, *auto.draw(len(x), torch.Generator().manual_seed(0)))
+    }
+    assert drawn <= possible and len(drawn) > 30
+
+
+def test_every_draw_is_the_generators() -> None:
+    augment = chosen(Augment(pad=4, flip=True, brightness=0.25), "autoaugment")
+    a, b = (augment(IMAGES, torch.Generator().manual_seed(seed)) for seed in (1, 1))
+    assert torch.equal(a, b) and a.dtype == torch.float32
+    assert not torch.equal(a, augment(IMAGES, torch.Generator().manual_seed(2)))
+    assert ((a >= 0) & (a <= 255) & (a == a.round())).all()
+
+
+def test_grey_images_and_small_ones_are_augmented_too() -> None:
+    x = IMAGES[:, :1, :8, :8]
+    assert chosen(Augment(), "autoaugment")(x, torch.Generator().manual_seed(0)).shape == x.shape
+
+
+def test_cutout_blacks_out_a_square_around_a_pixel_cut_off_at_the_border() -> None:
+    centre = draw_centre(500, 32, 32, torch.Generator().manual_seed(0))
+    holes = cutout(torch.ones(500, 1, 32, 32), *centre) == 0
+    rows, columns = holes.any(3).sum(2).flatten(), holes.any(2).sum(2).flatten()
+    assert torch.equal(holes.sum((1, 2, 3)), rows * columns)  # a rectangle
+    assert rows.max() == columns.max() == 16 and rows.min() >= 8 and columns.min() >= 8
+
+
+def test_none_and_standard_are_what_they_say() -> None:
+    usual = Augment(pad=4, flip=True)
+    assert chosen(usual, "standard") is usual
+    assert torch.equal(chosen(usual, "none")(IMAGES, G), IMAGES.float())

@@ -1,0 +1,223 @@
+"""Whole runs on the digits: what holds for every method."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from helpers.runs import figures, same, weights
+from jioc.config import values as settings
+from jioc.coordination import JIOC
+from jioc.data.load import load
+from jioc.errors import Refused
+from jioc.methods.specs import SPECS
+from jioc.resolve.derive import resolve
+from jioc.resolve.overlay import overlay
+from jioc.training.preflight import preflight
+from jioc.training.run import run
+from jioc.training.runner import Run
+
+Weights = dict[str, torch.Tensor]
+
+
+def attached(coordination: JIOC) -> Any:
+    """`Run._method` with a coordination of the caller's choice on what it makes."""
+    real = Run._method
+
+    def made(self: Run, generator: torch.Generator) -> Any:
+        method = real(self, generator)
+        method.coordination = coordination
+        return method
+
+    return made
+
+
+@pytest.mark.parametrize("method", SPECS)
+def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
+    method: str, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small |= {"first": {"epochs": 2}, "later": {"epochs": 1}}
+    first = run(method=method, **small, out=tmp_path / "first")
+    if SPECS[method].memory == "none":  # refuses oc by its word, so that JIOC is attached by hand
+        monkeypatch.setattr("jioc.training.runner.Run._method", attached(JIOC(coordinate="none")))
+        off: dict[str, Any] = {}
+    else:
+        off = {"coordinate": "oc", "gamma1": 0, "gamma2": 0}
+    again = run(method=method, **small, coordination=off, out=tmp_path / "again")
+    assert figures(first) == figures(again)
+    assert same(weights(tmp_path / "first"), weights(tmp_path / "again"))
+
+
+def test_a_memory_that_leaves_out_no_image_is_noted(small: dict[str, Any]) -> None:
+    config = resolve(settings.make(method="replay", **small))
+    counts = Run(preflight(config, load(config))).scenario.counts[:7]
+    for memory in (7 * max(counts), 7 * max(counts) - 1):
+        notes: list[str] = []
+        result = run(
+            method="replay", **small | {"memory": memory, "first": {"epochs": 1}, "later": {"epochs": 1}},
+            callback=lambda kind, what, to=notes: to.append(what["text"]) if kind == "note" else None,
+        )  # fmt: skip
+        whole = result["tasks"][1]["memory"] == sum(counts)  # as the last task begins
+        assert whole == (memory % 7 == 0) == any("room for every image" in text for text in notes)
+
+
+def test_jioc_switched_on_is_not_none(small: dict[str, Any], tmp_path: Path) -> None:
+    run(method="icarl", **small, out=tmp_path / "none")
+    for part in ("ic", "oc", "jioc"):
+        run(method="icarl", **small, coordination={"coordinate": part}, out=tmp_path / part)
+        assert not same(weights(tmp_path / "none"), weights(tmp_path / part))
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [({"init_seed": 2}, "order of images"), ({"data_seed": 2}, "weights"), ({"seed": 2}, "neither")],
+)
+def test_seeds_of_weights_and_data_are_apart(
+    changed: dict[str, int], kept: str, small: dict[str, Any]
+) -> None:
+
+    data = load(settings.make(method="icarl"))
+    a, b = (Run(resolve(settings.make(method="icarl", **small, **more)), data) for more in ({}, changed))
+    same_weights = a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
+    orders = [r.arrival(0)[1].alone().epoch(r.generators["order"]) for r in (a, b)]
+    same_order = torch.cat(orders[0]).equal(torch.cat(orders[1]))
+    assert (same_weights, same_order) == {
+        "order of images": (False, True),
+        "weights": (True, False),
+        "neither": (False, False),
+    }[kept]
+
+
+def test_another_class_order_leaves_the_first_weights_and_the_draws(small: dict[str, Any]) -> None:
+
+    data = load(settings.make(method="icarl"))
+    a, b = (Run(resolve(settings.make(method="icarl", **small, order_seed=s)), data) for s in (1993, 5))
+    assert a.scenario.classes != b.scenario.classes
+    assert a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
+    assert all(g.get_state().equal(b.generators[name].get_state()) for name, g in a.generators.items())
+
+
+def test_learning_beats_chance_and_the_ceiling_beats_the_floor(small: dict[str, Any]) -> None:
+    longer = small | {"later": {"epochs": 15}, "first": {"epochs": 15}}
+    last = {m: run(method=m, **longer)["tasks"][-1]["cnn"] for m in ("finetune", "icarl", "joint")}
+    assert last["joint"]["all"] > 80 and last["icarl"]["new"] > 60
+    assert last["finetune"]["old"] < last["icarl"]["old"] < last["joint"]["old"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"task_sizes": (2, 2, 2, 2, 2)},
+        {"task_sizes": (1, 1, 7, 1)},
+        {"task_sizes": (9, 1)},
+        {"tasks": 1, "task_sizes": None},
+        {"memory": 0},
+        {"memory": 10},
+        {"long_tail": 40, "memory": 500},
+        {"memory_per_class": 50, "long_tail": 40},
+        {"batch_size": 1000},
+        {"batch_size": 7, "later": {"epochs": 1}, "first": {"epochs": 1}},
+        {"holdout": 0.2},
+        {"select": "random"},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("coordinate", ["none", "jioc"])
+def test_odd_settings_train_or_are_refused(
+    odd: dict[str, Any], coordinate: str, small: dict[str, Any]
+) -> None:
+    settings = overlay(small | {"later": {"epochs": 2}, "first": {"epochs": 2}}, odd)
+    if odd.get("memory") == 0 and coordinate == "jioc":
+        with pytest.raises(Refused, match="keeps no exemplars"):
+            run(method="icarl", **settings, coordination={"coordinate": coordinate})
+        return
+    result = run(method="icarl", **settings, coordination={"coordinate": coordinate})
+    assert result["complete"] and result["average"]["cnn"] is not None
+    assert (result["average"]["nme"] is None) == (odd.get("memory") == 0)
+
+
+def test_a_last_batch_of_one_image_trains_though_the_network_leaves_one_pixel_of_it(
+    small: dict[str, Any],
+) -> None:
+    data = load(settings.make(method="icarl"))
+    few = replace(data, train_x=data.train_x[:33], train_y=data.train_y[:33])
+    small |= {
+        "backbone": "resnet18",
+        "stem": "imagenet",
+        "batch_size": 32,
+        "task_sizes": (10,),
+        "first": {"epochs": 1},
+    }
+    assert Run(resolve(settings.make(method="icarl", **small)), few).go()["complete"]
+
+
+def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> None:
+    result = run(method="icarl", **overlay(small, {"memory_per_class": 50, "long_tail": 42}))
+    assert min(result["counts"]) == 3
+    assert result["tasks"][-1]["memory"] == sum(min(50, n) for n in result["counts"])
+
+
+def test_a_holdout_is_what_the_run_is_judged_by(small: dict[str, Any]) -> None:
+    data = load(settings.make(method="replay"))
+    held = Run(resolve(settings.make(method="replay", **small, holdout=0.5)), data)
+    assert torch.from_numpy(data.train_x).equal(held.test.pixels)  # not one test image is there
+    judged, trained = held.test.labels >= 0, held.train.labels >= 0
+    assert not (judged & trained).any() and (judged | trained).all()
+    blank = replace(data, test_x=data.test_x * 0, test_y=data.test_y * 0)
+    assert figures(Run(held.config, blank).go()) == figures(held.go())
+
+
+def test_a_callback_sees_every_epoch_and_task(small: dict[str, Any]) -> None:
+    seen: list[str] = []
+    run(method="replay", **small, callback=lambda kind, what: seen.append(kind))
+    assert seen.count("epoch") == 4 + 3 + 3 and seen.count("task") == 3 and seen[0] == "start"
+
+
+def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from jioc.methods.icarl import ICaRL
+
+    states: list[tuple[Weights, Weights]] = []
+    real = ICaRL.remember
+
+    def remember(self: ICaRL, *args: Any) -> None:
+        if self.teacher is not None:
+            states.append((kept[-1], {k: v.clone() for k, v in self.teacher.state_dict().items()}))
+        real(self, *args)
+
+    kept: list[Weights] = []
+    keep = ICaRL.keep_teacher
+
+    def keep_teacher(self: ICaRL) -> None:
+        keep(self)
+        assert self.teacher is not None
+        kept.append({k: v.clone() for k, v in self.teacher.state_dict().items()})
+
+    monkeypatch.setattr(ICaRL, "remember", remember)
+    monkeypatch.setattr(ICaRL, "keep_teacher", keep_teacher)
+    run(method="icarl", **small)
+    assert len(states) == 2 and all(same(before, after) for before, after in states)
+
+
+def test_the_public_names() -> None:
+    import jioc
+    from jioc.config.schema import Config
+
+    assert all(getattr(jioc, name) is not None for name in jioc.__all__)
+    assert jioc.losses.cross_entropy and callable(jioc.run)
+    with pytest.raises(Refused, match="'jiocc' is refused"):
+        jioc.JIOC(coordinate="jiocc")
+    with pytest.raises(Refused, match="not both: memory"):
+        jioc.run(Config(method="icarl"), memory=40)
+
+
+def test_a_place_may_be_a_path_and_what_is_no_configuration_is_refused(tmp_path: Path) -> None:
+    made = settings.make(method=tmp_path / "mine.py", data=tmp_path / "pets")
+    assert (made.method, made.data) == (str(tmp_path / "mine.py"), str(tmp_path / "pets"))
+    with pytest.raises(
+        Refused, match="^jioc.run takes settings by their names, such as method='icarl', or .*; not 'wa'$"
+    ):
+        run("wa")  # type: ignore[arg-type]
+    with pytest.raises(Refused, match="^--data: 5 is refused"):
+        settings.make(method="icarl", data=5)

@@ -6,7 +6,7 @@ comma := ,
 space := $() $()
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test check test-extras clean
+.PHONY: demo test lint check test-extras clean
 
 demo: .venv/installed
 	$(BIN)/jioc demo
@@ -14,11 +14,12 @@ demo: .venv/installed
 test: .venv/tested
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not extras"
 
-check: .venv/tested
+lint: .venv/tested
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(MAKE) test
+
+check: lint test
 
 # what needs a browser or another heavy extra; installed here, where it may be
 test-extras: .venv/extras

@@ -15,7 +15,7 @@ import jioc
 from helpers.paths import ROOT
 from jioc import losses
 from jioc.cli.main import main
-from jioc.config.schema import make
+from jioc.config.values import make
 from jioc.data.load import load
 from jioc.errors import Interrupted, Refused
 from jioc.types import Batch, Output, Task
@@ -156,7 +156,7 @@ def test_arrays_are_looked_at_as_folders_are(data_file: Any, tmp_path: Path) -> 
         "load = lambda: (x[:8], y, x[8:], ['a', 'a', 'b', 'c'])\n"
     )
     told: list[str] = []
-    dataset = load(make(method="icarl", data=str(path)), lambda kind, what: told.append(what["text"]))
+    dataset = load(make(method="icarl", data=str(path)), lambda note: told.append(note.text))
     assert told == [
         "'train_x[1]' is also in the test set, as 'test_x[1]'; it is left out",
         "'train_x[5]' is also in the test set, as 'test_x[1]'; it is left out",

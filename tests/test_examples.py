@@ -160,7 +160,8 @@ def test_arrays_are_looked_at_as_folders_are(data_file: Any, tmp_path: Path) -> 
     assert told == [
         "'train_x[1]' is also in the test set, as 'test_x[1]'; it is left out",
         "'train_x[5]' is also in the test set, as 'test_x[1]'; it is left out",
-        "'train_x[5]' of class 'c' is the same image as 'train_x[1]' of class 'a': one of the two labels is wrong",
+        "'train_x[5]' of class 'c' is the same image as 'train_x[1]' of class 'a': "
+        "one of the two labels is wrong",
         "class 'B\u00e4r' has no test image; it is learnt and not judged",
     ]
     assert dataset.classes == ["B\u00e4r", "a", "b", "c"]

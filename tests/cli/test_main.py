@@ -118,7 +118,7 @@ def test_an_error_shows_no_traceback_unless_asked(
     def broken(*args: Any, **kwargs: Any) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr("jioc.training.run.run", broken)
+    monkeypatch.setattr("jioc.training.run.execute", broken)
     assert main(["run", "icarl", "--out", str(tmp_path / "x")]) == 1
     assert capsys.readouterr().err == "jioc: ZeroDivisionError: a fault of ours; --debug shows where\n"
     with pytest.raises(ZeroDivisionError):

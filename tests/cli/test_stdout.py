@@ -12,12 +12,14 @@ from helpers.results import keep, made
 
 
 def test_only_the_reader_of_its_output_ends_a_command() -> None:
-    """Not a pipe to some other process, which breaks inside the library, in a data file or in a method of one's own."""
+    """A pipe to another process may break, inside a library, in a data file or in a user's method."""
     broken = (
-        "import subprocess, sys; from jioc.cli import main as cli\n"
+        "import subprocess, sys, types; from jioc.cli import main as cli\n"
         "def command(words):\n"
         "    subprocess.run(['true'], input=bytes(10_000_000)); print('goes on', flush=True); return 3\n"
-        "cli.COMMANDS['broken'] = command; sys.exit(main(['broken']))"
+        "cli.COMMANDS['broken'] = ''\n"
+        "sys.modules['jioc.cli.broken'] = types.SimpleNamespace(main=command)\n"
+        "sys.exit(cli.main(['broken']))"
     )
     program = [sys.executable, "-c", broken]
     first = broken.replace("sys.exit", "print('first'); sys.exit")
@@ -34,11 +36,13 @@ def test_only_the_reader_of_its_output_ends_a_command() -> None:
 def test_an_output_that_lacks_a_letter_ends_no_command(tmp_path: Path, how: dict[str, str]) -> None:
     keep(tmp_path, made(seed=1, alls=[50.0] * 5), made(seed=2, alls=[60.0] * 5), made("replay", data="日本"))
     code = (
-        "import sys; from jioc.cli import main as cli; from jioc.cli.console import task_line\n"
-        "row = {'task': 1, 'classes': [0, 2], 'seconds': 1, 'readouts': {}, 'nme': None,\n"
-        "       'cnn': {'all': 50, 'old': None, 'new': 50}}\n"
-        "cli.COMMANDS['task'] = lambda words: print(task_line(row, 2)) or 0\n"
-        "sys.exit(main(sys.argv[1:]))"
+        "import sys, types; from jioc.cli import main as cli; from jioc.report.lines import task_line\n"
+        "from jioc.results import Accuracy, TaskRow\n"
+        "row = TaskRow(task=1, classes=[0, 2], seconds=1.0, cnn=Accuracy(all=50.0, new=50.0))\n"
+        "command = lambda argv: print(task_line(row, 2)) or 0\n"
+        "cli.COMMANDS['task'] = ''\n"
+        "sys.modules['jioc.cli.task'] = types.SimpleNamespace(main=command)\n"
+        "sys.exit(cli.main(sys.argv[1:]))"
     )
     environment = os.environ | {"PYTHONCOERCECLOCALE": "0"} | how
     told = []

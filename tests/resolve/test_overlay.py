@@ -75,7 +75,7 @@ CHOICES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
-def test_what_departs_from_the_method_of_a_run_s_config_was_chosen_and_the_rest_follows_another(
+def test_what_departs_from_the_method_of_a_run_s_config_was_given_and_the_rest_follows_another(
     choice: dict[str, Any],
 ) -> None:
     runs = {
@@ -84,18 +84,14 @@ def test_what_departs_from_the_method_of_a_run_s_config_was_chosen_and_the_rest_
     for run in runs.values():
         for method, other in runs.items():
             assert resolve(settings.make(**overlay(settings.plain(run), {"method": method}))) == other
-    gone = settings.plain(runs["bic"]) | {"method": "gone.py"}  # nobody can tell: the schedules stay
-    kept = {name: gone[name] for name in ("later", "first")}
-    kept["coordination"] = {"coordinate": runs["bic"].coordination.coordinate}
-    assert resolve(settings.make(**overlay(gone, {"method": "wa"}))) == resolve(
-        settings.make(method="wa", **kept)
-    )
+    gone = settings.plain(runs["bic"]) | {"method": "gone.py"}  # what was given is known without it
+    assert resolve(settings.make(**overlay(gone, {"method": "wa"}))) == runs["wa"]
 
 
 @pytest.mark.parametrize(
     "choice", [{}, {"backbone": "resnet18"}, {"stem": "imagenet"}, {"flip": False}], ids=str
 )
-def test_what_departs_from_the_data_of_a_run_s_config_was_chosen_and_the_rest_follows_other(
+def test_what_departs_from_the_data_of_a_run_s_config_was_given_and_the_rest_follows_other(
     choice: dict[str, Any], tmp_path: Path
 ) -> None:
     for name, side in [("small", 20), ("large", 36)]:
@@ -110,16 +106,28 @@ def test_what_departs_from_the_data_of_a_run_s_config_was_chosen_and_the_rest_fo
             assert resolve(settings.make(**overlay(settings.plain(run), {"data": data}))) == other
     sized = [resolve(settings.make(method="icarl", data=data, image_size=32, **choice)) for data in folders]
     assert resolve(settings.make(**overlay(settings.plain(sized[0]), {"data": folders[1]}))) == sized[1]
-    gone = settings.plain(sized[0]) | {"data": str(tmp_path / "gone")}  # nobody can tell: it follows
-    assert resolve(settings.make(**overlay(gone, {"data": folders[1]}))) == runs[folders[1]]
+    gone = settings.plain(sized[0]) | {"data": str(tmp_path / "gone")}  # what was given is known without it
+    assert resolve(settings.make(**overlay(gone, {"data": folders[1]}))) == sized[1]
 
 
-def test_a_run_s_config_keeps_its_schedule_where_its_method_is_gone() -> None:
+def test_a_run_s_config_keeps_what_was_given_where_its_method_is_gone() -> None:
     base = settings.plain(
         resolve(settings.make(method="icarl", later={"epochs": 4}, options={"kd_temperature": 4}))
     )
-    config = settings.make(**overlay(base | {"method": "of_a_notebook"}, {"method": "replay"}))
-    assert (config.later.epochs, config.options) == (4, {})
+    config = settings.make(**overlay(base | {"method": "of_a_notebook"}, {"method": "wa"}))
+    assert config.options == {"kd_temperature": 4}
+    assert config.later == settings.make(method="wa", later={"epochs": 4}).later
+    assert config.given == ("method", "later.epochs", "options.kd_temperature")
+
+
+def test_a_value_edited_in_a_run_s_config_holds_until_a_flag_changes_what_it_follows_from() -> None:
+    run = settings.plain(resolve(settings.make(method="icarl")))
+    edited = run | {"later": run["later"] | {"epochs": 5}}
+    for above in ({}, {"method": "icarl"}, {"memory": 40}):
+        assert resolve(settings.make(**overlay(edited, above))).later.epochs == 5
+    assert resolve(settings.make(**overlay(edited, {"method": "replay"}))).later.epochs == 70
+    named = edited | {"given": [*run["given"], "later.epochs"]}
+    assert resolve(settings.make(**overlay(named, {"method": "replay"}))).later.epochs == 5
 
 
 def test_milestones_of_a_file_move_with_the_epochs_that_they_were_written_for() -> None:
@@ -165,5 +173,7 @@ def test_a_wrong_name_in_a_run_s_config_is_refused(wrong: dict[str, Any], tmp_pa
     edited = {
         name: run.get(name, {}) | value if isinstance(value, dict) else value for name, value in wrong.items()
     }
-    with pytest.raises(Refused, match=r"unknown (setting|option)|has no second stage"):
-        resolve(settings.make(**overlay(run | edited, {"method": "replay"})))
+    given = {"given": [*run["given"], *settings.flat(wrong)]}
+    for above in ({}, {"method": "replay"}):
+        with pytest.raises(Refused, match=r"unknown (setting|option)|has no second stage"):
+            resolve(settings.make(**overlay(run | edited | given, above)))

@@ -69,7 +69,8 @@ def test_a_grid_may_change_parts_of_a_schedule(tmp_path: Path) -> None:
 
 WRITTEN: dict[str, Any] = {
     "method": "icarl", "data": "cifar10", "memory": 200, "backbone": "resnet18", "first": {"epochs": 50},
-    "later": {"epochs": 4}, "options": {"kd_temperature": 4}, "coordination": {"coordinate": "jioc", "host_kd": "add"},
+    "later": {"epochs": 4}, "options": {"kd_temperature": 4},
+    "coordination": {"coordinate": "jioc", "host_kd": "add"},
 }  # fmt: skip
 
 

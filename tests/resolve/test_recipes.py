@@ -13,6 +13,7 @@ from jioc.grid.plan import plan, select
 from jioc.report import paper
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
+from jioc.results import Accuracy, Result, TaskRow
 from jioc.training.run import run
 
 PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
@@ -21,16 +22,16 @@ PAPER = json.loads((Path(paper.__file__).parent / "paper.json").read_text())
 TABLES = {"table2": 2, "table3": 3, "table4": 4, "table5": 5, "table6": 6}
 
 
-def finished(values: dict[str, Any]) -> dict[str, Any]:
-    """What result.json would say of the setting of a run that is finished."""
+def finished(values: dict[str, Any]) -> Result:
+    """The result of a finished run of the setting."""
     config = settings.plain(resolve(settings.make(**values)))
-    rows = [{"classes": [t, t + 1]} for t in range(config["tasks"])]
-    return {"config": config, "tasks": rows, "complete": True}
+    rows = [TaskRow(task=t + 1, classes=[t, t + 1], cnn=Accuracy(all=50.0)) for t in range(config["tasks"])]
+    return Result(config=config, classes=[], tasks=rows, complete=True)
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
-    """And once more where PyCIL, with which the paper's figures were made, departs from the method as published."""
+    """And once more where PyCIL, which made the paper's figures, departs from the method as published."""
     cells = [tuple(row[1:7]) for row in [*PAPER["averages"], *PAPER["steps"]] if row[0] == TABLES[name]]
     found = {run: paper.setting(finished(values)) for run, values in recipes.find(name).make().items()}
     coded = {run: where for run, where in found.items() if run.endswith("-pycil")}
@@ -75,7 +76,7 @@ def test_the_comparison_has_two_columns_whole() -> None:
 def test_as_published_and_as_pycil_codes_it_stand_beside_the_same_figure(method: str) -> None:
     made = recipes.find("comparison").make()
     ours, coded = (finished(made[f"cifar100-resnet32-2000-{method}-{word}"]) for word in ("none", "pycil"))
-    (name,) = settings.differences(ours["config"], coded["config"])
+    (name,) = settings.differences(ours.config, coded.config)
     assert name.startswith("options.") and paper.setting(ours) == paper.setting(coded) is not None
 
 

@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
         raise Refused(f"{str(found.pycil)!r} is an experiment of {file['method']}, not of {method}")
     values = given_values(found, spec.options) | {"method": method}
     if found.pycil is not None:
-        file = pycil.over(file, values)
+        file = pycil.rescaled(file, values)
     config = resolve(make(**overlay(file, values)))
     notes += validate.unused(config)
     for note in notes if first_process() else ():

@@ -23,7 +23,7 @@ from jioc.resolve import validate
 def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None) -> Config:
     """Fill in every setting that was not given, and refuse what contradicts itself.
 
-    `entry`: of data that is in memory already; otherwise `config.data` names it. `spec`: likewise of the method.
+    `entry`: of data that is already in memory; else `config.data` names it. `spec`: likewise of the method.
     """
     spec = spec or find_method(config.method)
     if entry is None:
@@ -58,7 +58,7 @@ class Known:
         return self
 
     def follows(self, path: str) -> Any:
-        """The value that a setting would have if nobody had given it, all others staying as they are."""
+        """The value that a setting would have if nobody had given it and all others stayed as they are."""
         if path in RULES:
             return RULES[path](self)
         section, _, name = path.rpartition(".")
@@ -68,7 +68,7 @@ class Known:
         return index.setting(path).field.default
 
     def departures(self) -> Values:
-        """The settings whose values are not those that follow from the others. For values as JSON has them."""
+        """The settings that do not have the value that follows from the others. For values as in JSON."""
         departing = {}
         for path, value in self.values.items():
             usual = self.follows(path)
@@ -83,7 +83,7 @@ class Known:
         return getattr(self.spec, name) if self.spec else None
 
     def ratio(self, name: str) -> float:
-        """How many times as long (epochs), or as fast (lr), the later tasks are as the method's usual ones."""
+        """How many times as long (epochs), or as fast (lr), as usual for the method the later tasks are."""
         usual, now = getattr(self.stage("later"), name), self.values.get(f"later.{name}")
         return 1.0 if None in (usual, now) else now / usual
 

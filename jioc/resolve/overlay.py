@@ -18,10 +18,10 @@ from jioc.resolve.derive import Known
 def overlay(below: Values, above: Values) -> Values:
     """Lay settings over a file's. What the file gives stays, unless `above` gives or excludes it.
 
-    A run's own config.yaml names what was given. The rest of it is dropped where `above` changes what it follows
-    from, and will follow anew. Milestones that were given move with the length of their stage.
+    A run's own config.yaml names what was given. The rest of it is dropped where `above` changes what it
+    follows from, and will follow anew. Milestones that were given move with the length of their stage.
     """
-    both, before, over = copy.deepcopy(below), _given(below), _given(above)
+    both, before, over = copy.deepcopy(below), given_names(below), given_names(above)
     changed = [path for path in over if str(at(above, path)) != str(at(below, path))]
     for path in index.affected(changed, flat(below)):
         if path not in before and at(below, path) is not None:
@@ -44,14 +44,14 @@ def overlay(below: Values, above: Values) -> Values:
     return both
 
 
-def _given(values: Values) -> list[str]:
+def given_names(values: Values) -> list[str]:
     """The settings that somebody gave: those that a run's file names, otherwise all that have a value."""
     named = values.get("given")
     return list(named) if isinstance(named, list) else [p for p, v in flat(values).items() if v is not None]
 
 
 def _moved(written: Values, stage: str, values: Values) -> Any:
-    """Move milestones that were written for another length of the stage; leave what is no schedule as it is."""
+    """Move milestones that were written for another length of the stage; leave what is no schedule alone."""
     with suppress(ValidationError, Refused):
         before = Schedule.model_validate(written).epochs
         now = _length(stage, values)

@@ -17,7 +17,8 @@ from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
 
-QUICK = "--backbone tiny --mean 0.3 --std 0.4 --memory 24 --epochs 2 --device cpu".split()
+QUICK = ["--backbone", "tiny", "--mean", "0.3", "--std", "0.4"]
+QUICK += ["--memory", "24", "--epochs", "2", "--device", "cpu"]
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""That each method's `learn` does what its formula needs: the sampler, second stages and weights it hands on."""
+"""That each method's `learn` does what its formula needs: its samplers, second stages and weights."""
 
 from typing import Any
 

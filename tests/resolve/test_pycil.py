@@ -93,7 +93,7 @@ def settled(path: Path) -> Config:
 
 @pytest.mark.parametrize("method", OWN)
 def test_each_file_is_our_default_run_and_the_departures_of_the_code(method: str, file: Any) -> None:
-    """The schedules of PyCIL's code are the methods' defaults here; its departures from the papers are added."""
+    """The schedules of PyCIL's code are the methods' defaults here; departures from the papers are added."""
     memory: dict[str, Any] = {"memory_per_class": 20} if method == "foster" else {"memory": 2000}
     ours = settings.make(
         method=method, data="cifar100", base=10, increment=10, options=DEPARTURES.get(method, {}), **memory
@@ -295,7 +295,7 @@ def test_other_data_is_learnt_by_the_network_of_the_file(
 
 def test_the_page_has_a_word_on_every_key() -> None:
     page = (ROOT / "docs" / "pycil.md").read_text()
-    keys = {*pycil.NEEDED, *pycil.MORE, *pycil.IDLE, *pycil.COMMON}
+    keys = {*pycil.NEEDED, *pycil.MORE, *pycil.IGNORED, *pycil.COMMON}
     for known in pycil.METHODS.values():
-        keys |= {*known.targets, *known.only, *known.idle}
+        keys |= {*known.targets, *known.only, *known.ignored}
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

@@ -25,8 +25,9 @@ class UniqueKeyLoader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
                 continue
             if (key.tag, key.value) in seen:
-                problem = f"{key.value!r} stands there twice"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                raise yaml.MarkedYAMLError(
+                    problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark
+                )
             seen.add((key.tag, key.value))
         return node
 
@@ -39,8 +40,9 @@ def read(path: Path) -> Values:
         raise Refused(f"there is no configuration {str(path)!r}") from None
     except yaml.MarkedYAMLError as error:
         line = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
-        why = error.problem or error.context
-        raise Refused(f"{str(path)!r}{line}: cannot be read as YAML: {why}") from None
+        raise Refused(
+            f"{str(path)!r}{line}: cannot be read as YAML: {error.problem or error.context}"
+        ) from None
     except (OSError, ValueError, yaml.YAMLError) as error:  # a date that does not exist is a ValueError
         raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):

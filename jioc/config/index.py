@@ -24,40 +24,23 @@ def about(field: FieldInfo) -> About:
 
 
 class Setting:
-    """One setting, such as first.epochs: `section` is first, a part of `Config`, and `name` is epochs."""
+    """One setting, such as first.epochs: `section` is first, a part of `Config`, and `name` is epochs.
+
+    `heading`: its section of the help, a key of `SECTIONS`. `commands`: those that take it, besides run.
+    `key`: the name of its flag, with underscores. `follows`: what decides it where nobody gives it.
+    """
 
     def __init__(self, path: str, field: FieldInfo, whole: FieldInfo | None = None):
         """`whole`: the field of `Config` that this setting is a part of."""
-        self.path, self.field = path, field
+        self.path, self.field, self.about = path, field, about(field)
         self.section, _, self.name = path.rpartition(".")
-        self.about, self._whole = about(field), about(whole or field)
-
-    @property
-    def heading(self) -> str:
-        """The section of the help: a key of `SECTIONS`."""
-        return self._whole.section
-
-    @property
-    def commands(self) -> tuple[str, ...]:
-        """The commands that take it, besides `jioc run`."""
-        return self._whole.commands
-
-    @property
-    def follows(self) -> tuple[str, ...]:
-        """The settings that decide it where nobody gives it."""
-        if self.section == "options":
-            return self._whole.follows
-        names = (f"{self.section}{name}" if name.startswith(".") else name for name in self.about.follows)
-        return tuple(name for name in names if name != self.path)
-
-    @property
-    def key(self) -> str:
-        """The name of its flag, with underscores."""
-        return f"{self.section}_{self.name}" if self.section in STAGES[1:] else self.name
-
-    @property
-    def flag(self) -> str:
-        return flag(self.key)
+        self.key = f"{self.section}_{self.name}" if self.section in STAGES[1:] else self.name
+        self.flag = flag(self.key)
+        of_whole = about(whole or field)
+        self.heading, self.commands = of_whole.section, of_whole.commands
+        follows = of_whole.follows if self.section == "options" else self.about.follows
+        names = (f"{self.section}{name}" if name.startswith(".") else name for name in follows)
+        self.follows = tuple(name for name in names if name != path)
 
 
 def flag(key: str) -> str:
@@ -129,12 +112,11 @@ def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
 
 def without_effect(coordinate: str, host_kd: str | None) -> list[str]:
     """Names of the options of JIOC that have no part in the loss."""
-    unused = {
+    parts = {
         "none": {"inputs", "outputs", "distillation"},
         "ic": {"outputs", "distillation"},
         "oc": {"inputs"},
-    }.get(coordinate, set())
-    if host_kd in ("keep", "drop"):
-        unused |= {"distillation"}
+    }
+    unused = parts.get(coordinate, set()) | ({"distillation"} if host_kd in ("keep", "drop") else set())
     names = [name for name, field in Coordination.model_fields.items() if about(field).part in unused]
     return [*names, "gamma1"] if host_kd == "keep" and "gamma1" not in names else names

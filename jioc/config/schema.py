@@ -38,11 +38,12 @@ class About:
     resets: tuple[str, ...] = ()  # over a file, it replaces these; they can be given together with it
     part: str = ""  # of JIOC: inputs, outputs, or distillation (a part of outputs)
     only: tuple[str, ...] = ()  # for an option of `jioc grid`: the values of --on that use it
+    metavar: str = ""  # the name of its value in the help; by default the last word of its name
 
 
-def setting(default: Any, section: str = "", *, metavar: str | None = None, **about: Any) -> Any:
-    """Declare a field together with what `About` holds. `metavar`: the name of its value in the help."""
-    return Field(default, json_schema_extra={"about": About(section, **about), "metavar": metavar})  # type: ignore[dict-item]
+def setting(default: Any, section: str = "", **about: Any) -> Any:
+    """Declare a field together with what `About` holds."""
+    return Field(default, json_schema_extra={"about": About(section, **about)})  # type: ignore[dict-item]
 
 
 TEMPERATURE = 2.0  # the default of every distillation, as in PyCIL

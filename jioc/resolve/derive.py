@@ -91,18 +91,16 @@ class Known:
 Rule = Callable[[Known], Any]
 
 
-def _epochs(stage: str, known: Known) -> int | None:
-    usual = known.stage(stage)
-    if usual is None or usual.epochs is None:
-        return None
-    return usual.epochs if stage == "later" else max(1, round(usual.epochs * known.ratio("epochs")))
+def _as_usual(name: str, stage: str, known: Known) -> Any:
+    return getattr(known.stage(stage), name, None)
 
 
-def _lr(stage: str, known: Known) -> float | None:
-    usual = known.stage(stage)
-    if usual is None or usual.lr is None:
-        return None
-    return usual.lr if stage == "later" else usual.lr * known.ratio("lr")
+def _scaled(name: str, stage: str, known: Known) -> Any:
+    """The usual epochs or learning rate, scaled as those of the later tasks are."""
+    usual = _as_usual(name, stage, known)
+    if usual is None or stage == "later":
+        return usual
+    return max(1, round(usual * known.ratio(name))) if name == "epochs" else usual * known.ratio(name)
 
 
 def _milestones(stage: str, known: Known) -> tuple[int, ...] | None:
@@ -110,10 +108,6 @@ def _milestones(stage: str, known: Known) -> tuple[int, ...] | None:
     if usual is None or not usual.milestones or not epochs or known.values.get(f"{stage}.decay") == "cosine":
         return None
     return rescale_milestones(usual.milestones, usual.epochs or epochs, epochs)
-
-
-def _as_usual(name: str, stage: str, known: Known) -> Any:
-    return getattr(known.stage(stage), name, None)
 
 
 def _size(known: Known) -> int | None:
@@ -145,8 +139,8 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "data_seed": lambda known: known.values.get("seed"),
 }
 for stage in index.STAGES:
-    RULES[f"{stage}.epochs"] = partial(_epochs, stage)
-    RULES[f"{stage}.lr"] = partial(_lr, stage)
+    RULES[f"{stage}.epochs"] = partial(_scaled, "epochs", stage)
+    RULES[f"{stage}.lr"] = partial(_scaled, "lr", stage)
     RULES[f"{stage}.decay"] = partial(_as_usual, "decay", stage)
     RULES[f"{stage}.milestones"] = partial(_milestones, stage)
     RULES[f"{stage}.weight_decay"] = partial(_as_usual, "weight_decay", stage)

@@ -33,11 +33,11 @@ def overlay(below: Values, above: Values) -> Values:
     for path in replaced:
         drop(both, path)
     for name, value in above.items():
-        merge = isinstance(value, dict) and isinstance(both.get(name), dict)
-        both[name] = both[name] | value if merge else value
+        if isinstance(value, dict) and isinstance(both.get(name), dict):
+            value = both[name] | value
+        both[name] = value
     if "given" in both:
-        stays = [path for path in before if path not in replaced]
-        both["given"] = [*dict.fromkeys([*stays, *over])]
+        both["given"] = [*dict.fromkeys([*(path for path in before if path not in replaced), *over])]
     for stage in index.STAGES:
         if at(both, f"{stage}.milestones") and at(above, f"{stage}.milestones") is None:
             both[stage]["milestones"] = _moved(below[stage], stage, both)

@@ -202,8 +202,10 @@ def _backbone(network: str, known: Known, name: str, place: str) -> str:
     plain = network.removeprefix("cosine_")
     if (plain != network) != known.cosine:
         kind = "with cosine_ networks alone" if known.cosine else "without cosine_ networks"
-        right = "cosine_" * known.cosine + plain
-        raise Refused(f"convnet_type {network!r} {place}: {name} is here {kind}; {right} would be known")
+        raise Refused(
+            f"convnet_type {network!r} {place}: {name} is here {kind}; "
+            f"{'cosine_' * known.cosine}{plain} would be known"
+        )
     return plain
 
 

@@ -143,7 +143,7 @@ def table6_controls() -> Runs:
 
 
 def study() -> Runs:
-    """Table 6's losses on a hold-out, and each reading of the paper changed alone in the losses that use it."""
+    """Table 6's losses on a hold-out, and each reading of the paper changed alone where it matters."""
     plain = RES32.values("icarl") | {"holdout": 0.1}
     words = ("none", "ic", "oc", "jioc")
     runs: Runs = {loss: plain | {"coordination": {"coordinate": loss}} for loss in words}

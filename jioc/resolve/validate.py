@@ -45,8 +45,10 @@ def _fixed_size(config: Config, entry: Entry) -> None:
     if entry.source in ("image_files", "vectors"):
         return
     if (config.image_size, config.canvas) != (entry.size, entry.size):
-        size = f"{entry.size}x{entry.size}"
-        raise Refused(f"{entry.name} comes as images of {size}; --image-size and --canvas cannot change that")
+        raise Refused(
+            f"{entry.name} comes as images of {entry.size}x{entry.size}; "
+            "--image-size and --canvas cannot change that"
+        )
 
 
 def _network(config: Config, entry: Entry) -> None:
@@ -110,8 +112,9 @@ def _increasing(stage: str, milestones: tuple[int, ...]) -> None:
 def idle_coordination(coordinate: str, given: Iterable[str]) -> None:
     """Refuse options of JIOC where nothing is coordinated and nobody chose that."""
     if coordinate == "none" and "coordinate" not in given and (flags := ", ".join(map(flag, given))):
-        why = "without effect, because nothing is coordinated"
-        raise Refused(f"{flags}: {why}; add --coordinate jioc, ic or oc")
+        raise Refused(
+            f"{flags}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc"
+        )
 
 
 def _given(config: Config, section: str) -> list[str]:
@@ -139,13 +142,15 @@ def _unused_schedule(stage: str, config: Config) -> list[str]:
     )
     if "milestones" not in given:
         if "decay" in given and used.decay == "steps" and used.milestones is None:
-            why = "the rate would never fall, because there are no milestones"
-            raise Refused(f"{decay} steps: {why}; add {milestones}")
+            raise Refused(
+                f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}"
+            )
         return []
     if used.decay == "cosine":
         if "decay" not in given:
-            why = "without effect, because the rate falls along a cosine"
-            raise Refused(f"{milestones}: {why}; add {decay} steps")
+            raise Refused(
+                f"{milestones}: without effect, because the rate falls along a cosine; add {decay} steps"
+            )
         return [f"{milestones}: without effect under {decay} cosine"]
     late = [m for m in used.milestones or () if m >= (used.epochs or 0)]
     unused_flag = f"{milestones} {','.join(map(str, late))}: without effect"

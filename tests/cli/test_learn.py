@@ -50,11 +50,11 @@ def test_what_the_first_classes_settled_stays_with_other_epochs(
     (run / "model.json").write_text(json.dumps(about | {"config": settings.plain(config)}))
     asked: list[settings.Config] = []
 
-    def taught(source: Path, folder: Path, config: settings.Config, *_: Any) -> Any:
+    def teach(source: Path, folder: Path, config: settings.Config, *_: Any) -> Any:
         asked.append(config)
         raise Refused("enough")
 
-    monkeypatch.setattr("jioc.cli.learn.taught", taught)
+    monkeypatch.setattr("jioc.cli.learn.teach", teach)
     assert main(["learn", str(run), str(place / "two"), "--epochs", "17"]) == 2
     later = {"epochs": 17, "milestones": (6, 10, 14)}
     assert asked == [config.model_copy(update={"later": config.later.model_copy(update=later)})]

@@ -34,12 +34,12 @@ ONLY = (
 
 def main(argv: list[str]) -> int:
     if not argv or argv[0].startswith("-") or wants_help(argv):
-        _parser(find("icarl"), wants_help(argv)).parse(argv)  # prints the help, or refuses a wrong flag
+        build_parser(find("icarl"), wants_help(argv)).parse(argv)  # prints the help, or refuses a wrong flag
         raise Refused(
             f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word"
         )
     recipe = recipes.find(argv[0])
-    args = _parser(None).parse_known_args(argv[1:])[0]
+    args = build_parser(None).parse_known_args(argv[1:])[0]
     with signals() as stop:
         return _run(recipe, args, argv[1:], stop)
 
@@ -85,7 +85,7 @@ def _run(recipe: Recipe, args: argparse.Namespace, argv: list[str], stop: Callab
 # --- the command line ---
 
 
-def _parser(spec: Spec | None, help: bool = False) -> Parser:
+def build_parser(spec: Spec | None, help: bool = False) -> Parser:
     """The flags of a grid; with a method, also those of its runs."""
     about = "Many runs, a folder each. What is finished is skipped, what was begun goes on. "
     about += "Flags of jioc run hold for every run."
@@ -106,7 +106,7 @@ def _parser(spec: Spec | None, help: bool = False) -> Parser:
 
 def _flags(argv: list[str], spec: Spec) -> Values:
     """The settings that the command gives for every run of a method."""
-    args = _parser(spec).parse(argv)
+    args = build_parser(spec).parse(argv)
     if args.seed is not None:
         raise Refused("a grid takes --seeds, not --seed")
     return given_values(args, spec.options)

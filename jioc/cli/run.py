@@ -20,7 +20,7 @@ from jioc.torchrun import first_process, world_size
 def main(argv: list[str]) -> int:
     method = _method(argv)
     spec = find(method)
-    args = _parser(spec, wants_help(argv)).parse(argv)
+    args = build_parser(spec, wants_help(argv)).parse(argv)
     from jioc.integrations import loggers
     from jioc.resolve import validate
 
@@ -81,11 +81,13 @@ def _method(argv: list[str]) -> str:
         return argv[0]
     options = sorted({spec.options for spec in SPECS.values()}, key=lambda options: -len(options.__mro__))
     every = replace(SPECS["bic"], options=type("Every", (*options,), {}))  # bic has a second stage, too
-    args, rest = _parser(every, help=False).parse_known_args([word for word in argv if word not in HELP])
+    args, rest = build_parser(every, help=False).parse_known_args([word for word in argv if word not in HELP])
     file, _ = _file(args)
     method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
     if method is None and any(word.startswith("-") for word in rest):
-        _parser(find(str(file.get("method", "icarl"))), help=False).parse(argv)  # this refuses the wrong flag
+        build_parser(find(str(file.get("method", "icarl"))), help=False).parse(
+            argv
+        )  # this refuses the wrong flag
     method = method or args.method or file.get("method")
     if method is None and not wants_help(argv):
         raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
@@ -123,7 +125,7 @@ def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, 
     return resolve(make(**overlay(file, flags))), notes
 
 
-def _parser(spec: Spec, help: bool) -> Parser:
+def build_parser(spec: Spec, help: bool) -> Parser:
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
     parser = Parser("jioc run", usage="jioc run METHOD [options]", description=about)
     parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")

@@ -14,6 +14,7 @@ import yaml
 
 from helpers.argv import QUICK
 from jioc.cli.main import main
+from jioc.resolve.derive import Known
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -41,6 +42,19 @@ def test_a_run_and_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert set(log[-1]["terms"]) == {"cls", "kd", "suppress"} and set(log[0]["terms"]) == {"cls"}
     model = json.loads((out / "model.json").read_bytes())
     assert model["classes"] == result["classes"] and (out / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("file", [False, True])
+def test_settings_are_filled_in_three_times_at_most(
+    file: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Known] = []
+    fill = Known.fill
+    monkeypatch.setattr(Known, "fill", lambda known: calls.append(known) or fill(known))
+    (tmp_path / "c.yaml").write_text("memory: 40\nfirst: {milestones: [1]}\n")
+    words = ["--config", str(tmp_path / "c.yaml")] * file
+    assert main(["run", "icarl", *QUICK, *words, "--out", str(tmp_path / "run")]) == 0
+    assert 1 <= len(calls) <= 3
 
 
 def test_a_folder_that_is_taken_is_left_alone(

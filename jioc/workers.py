@@ -1,4 +1,4 @@
-"""Helper processes and threads: how many cores there are for them, and how to end them."""
+"""Work shared with threads and processes beside this one: how many are worth having, and how to end them."""
 
 import os
 from collections.abc import Iterable
@@ -9,12 +9,11 @@ from typing import Any
 
 
 def cores() -> int:
-    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def end(processes: Iterable[Popen[Any]], threads: ThreadPoolExecutor) -> None:
-    """Kill the processes, wait for the threads that talk to them, and close their pipes."""
+    """Kill the processes, wait for the threads that talk to them, and close the pipes, which may still hold words."""
     for process in processes:
         process.kill()
     threads.shutdown()

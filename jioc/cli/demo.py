@@ -84,11 +84,11 @@ def main(argv: list[str]) -> int:
 
 def keep(results: dict[tuple[str, int], Result], folder: Path) -> Path:
     """Write every result and the report, over those of an earlier demo; return the report's path."""
-    kept = []
+    finished = []
     for (name, seed), result in results.items():
         path = folder / f"icarl-{COORDINATED[name]}-{seed}" / "result.json"
         path.parent.mkdir(exist_ok=True)
         result.save(path)
-        kept.append(runs.Run(path, result))
-    page.save(runs.group(kept), folder / "report.html")
+        finished.append(runs.Run(path, result))
+    page.save(runs.group(finished), folder / "report.html")
     return folder / "report.html"

@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
             reseed = not given.keys().isdisjoint(index.SEEDS)
             learner = teach(source, folder, config, args.known, reseed, console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
-            console.kept(learner)
+            console.learnt(learner)
     except Interrupted:
         raise Interrupted("stopped; the model is as it was") from None
     finally:
@@ -250,6 +250,6 @@ class LearnConsole(Console):
             flush=True,
         )
 
-    def kept(self, learner: "Learner") -> None:
+    def learnt(self, learner: "Learner") -> None:
         self.bars.stop()
         print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")

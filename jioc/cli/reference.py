@@ -42,7 +42,7 @@ def page() -> str:
     for spec in SPECS.values():
         if spec.options.model_fields:
             parts += [f"### {spec.title} (`{spec.name}`)\n", *_settings(index.own(spec.options).values())]
-    parts += ["## jioc run: files\n", *_flags(run.build_parser(SPECS["icarl"], help=False), "files")]
+    parts += ["## jioc run: files\n", *_flags(run.build_parser(SPECS["icarl"]), "files")]
     parts += ["## jioc grid\n", *_flags(grid.build_parser(None), "the grid")]
     parts += ["## jioc grid: where the runs go\n", TABLE]
     parts += [_row(index.flag(name), "", field) for name, field in LaunchOptions.model_fields.items()]

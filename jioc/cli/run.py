@@ -81,13 +81,12 @@ def _method(argv: list[str]) -> str:
         return argv[0]
     options = sorted({spec.options for spec in SPECS.values()}, key=lambda options: -len(options.__mro__))
     every = replace(SPECS["bic"], options=type("Every", (*options,), {}))  # bic has a second stage, too
-    args, rest = build_parser(every, help=False).parse_known_args([word for word in argv if word not in HELP])
+    args, rest = build_parser(every).parse_known_args([word for word in argv if word not in HELP])
     file, _ = _file(args)
     method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
     if method is None and any(word.startswith("-") for word in rest):
-        build_parser(find(str(file.get("method", "icarl"))), help=False).parse(
-            argv
-        )  # this refuses the wrong flag
+        likely = find(str(file.get("method", "icarl")))
+        build_parser(likely).parse(argv)  # this refuses the wrong flag
     method = method or args.method or file.get("method")
     if method is None and not wants_help(argv):
         raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
@@ -125,7 +124,8 @@ def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, 
     return resolve(make(**overlay(file, flags))), notes
 
 
-def build_parser(spec: Spec, help: bool) -> Parser:
+def build_parser(spec: Spec, help: bool = False) -> Parser:
+    """The flags of a run of a method. `help`: with the defaults that follow from the method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
     parser = Parser("jioc run", usage="jioc run METHOD [options]", description=about)
     parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")

@@ -12,25 +12,25 @@ from jioc.resolve import recipes
 
 
 def main(argv: list[str]) -> int:
-    args = _parser().parse(argv)
-    if args.format not in tables.FORMATS:
-        raise unknown("value of --format", args.format, tables.FORMATS)
-    if args.scale is not None and (args.recipe is None or not 0 < args.scale < math.inf):
-        raise Refused(f"--scale: {args.scale:g} is refused: it should be above 0, and given with --recipe")
-    if args.by_task and args.forgetting:
+    found = _parser().parse(argv)
+    if found.format not in tables.FORMATS:
+        raise unknown("value of --format", found.format, tables.FORMATS)
+    if found.scale is not None and (found.recipe is None or not 0 < found.scale < math.inf):
+        raise Refused(f"--scale: {found.scale:g} is refused: it should be above 0, and given with --recipe")
+    if found.by_task and found.forgetting:
         raise Refused("--by-task and --forgetting exclude each other")
-    read = runs.read(args.runs, args.over_orders)
-    groups = runs.group(runs.planned(args.recipe, read, args.scale) if args.recipe else read)
-    if args.by_task:
-        sheet = tables.by_task(groups, args.paper)
+    read = runs.read(found.runs, found.over_orders)
+    groups = runs.group(runs.planned(found.recipe, read, found.scale) if found.recipe else read)
+    if found.by_task:
+        sheet = tables.by_task(groups, found.paper)
     else:
-        sheet = tables.summarise(groups, args.paper, args.forgetting, bracketed=args.format != "csv")
-    if args.format == "text":
+        sheet = tables.summarise(groups, found.paper, found.forgetting, bracketed=found.format != "csv")
+    if found.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
         print("\n".join(sheet.notes))
     else:
-        print(tables.render(sheet, args.format))
-    if args.format == "csv":
+        print(tables.render(sheet, found.format))
+    if found.format == "csv":
         print("\n".join(sheet.notes), file=sys.stderr)
     return 0
 

@@ -2,7 +2,7 @@
 
 from jioc.cli.flags import Parser
 from jioc.errors import unknown
-from jioc.methods.specs import SPECS
+from jioc.methods.specs import SPECS, Spec
 from jioc.nets.catalogue import BACKBONES
 
 KINDS = ("methods", "recipes", "backbones", "data")
@@ -20,7 +20,11 @@ def main(argv: list[str]) -> int:
     from jioc.resolve.recipes import RECIPES
 
     if kind == "methods":
-        table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], _methods())
+        rows = [
+            [s.name, s.title, s.paper, _readouts(s), s.memory, YES[s.distils], YES[s.expands]]
+            for s in SPECS.values()
+        ]
+        table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
     elif kind == "backbones":
         table(["backbone", ""], [[name, b.about] for name, b in BACKBONES.items()])
     elif kind == "recipes":
@@ -31,11 +35,5 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _methods() -> list[list[str]]:
-    rows = []
-    for s in SPECS.values():
-        readouts = [
-            name for name in s.readouts if name != "nme" or s.memory != "none"
-        ]  # means need exemplars
-        rows.append([s.name, s.title, s.paper, ", ".join(readouts), s.memory, YES[s.distils], YES[s.expands]])
-    return rows
+def _readouts(spec: Spec) -> str:
+    return ", ".join(name for name in spec.readouts if name != "nme" or spec.memory != "none")

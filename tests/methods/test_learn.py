@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers.learning import started
-from jioc.data.loader import TwoStreams, Shuffled
+from jioc.data.loader import Shuffled, TwoStreams
 from jioc.events import Epoch
 from jioc.methods.bic import BiC
 from jioc.methods.coil import COIL

@@ -5,7 +5,7 @@ result.average["cnn"], result.tasks[-1].cnn.old          or result["average"]["c
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,12 +31,15 @@ class Record(BaseModel):
         except AttributeError:
             raise KeyError(name) from None
 
-    def keys(self) -> Iterator[str]:
-        """The names of the fields that the file has; with `__getitem__` this makes dict(record) work."""
-        return (name for name in type(self).model_fields if name in self.model_fields_set)
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def keys(self) -> KeysView[str]:
+        """The fields that the file has, so that dict(record) is what it holds."""
+        return {name: None for name in type(self).model_fields if name in self.model_fields_set}.keys()
 
     def plain(self) -> dict[str, Any]:
-        """As a dict for JSON, without the fields that were never set."""
+        """As JSON holds it."""
         return self.model_dump(mode="json", exclude_unset=True)
 
 

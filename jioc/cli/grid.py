@@ -5,13 +5,13 @@
 The folders are the only state: killed anywhere and started again with the same command, a grid goes on.
 """
 
-import argparse
 import json
 import math
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from jioc.cli.console import table
 from jioc.cli.flags import Parser, add_fields, add_settings, given_values, usual_values, wants_help
 from jioc.config.values import Values
 from jioc.errors import Failed, Interrupted, Refused
@@ -23,16 +23,18 @@ from jioc.grid.progress import GridProgress
 from jioc.methods.registry import find
 from jioc.methods.specs import Spec
 from jioc.resolve import recipes, repeat
-from jioc.resolve.recipe_file import Recipe
 from jioc.stopping import Stop, duration, signals, until
 from jioc.text import counted
 
-ONLY = (
-    "runs of that whole name (* stands for anything), or, where there is none, those whose names contain it"
-)
+ONLY = "runs of that whole name (* stands for anything), or, where there is none, names that contain it"
 
 
 def main(argv: list[str]) -> int:
+    with signals() as stop:
+        return _main(argv, stop)
+
+
+def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     if not argv or argv[0].startswith("-") or wants_help(argv):
         build_parser(find("icarl"), wants_help(argv)).parse(argv)  # prints the help, or refuses a wrong flag
         raise Refused(
@@ -40,13 +42,6 @@ def main(argv: list[str]) -> int:
         )
     recipe = recipes.find(argv[0])
     args = build_parser(None).parse_known_args(argv[1:])[0]
-    with signals() as stop:
-        return _run(recipe, args, argv[1:], stop)
-
-
-def _run(recipe: Recipe, args: argparse.Namespace, argv: list[str], stop: Callable[[], bool]) -> int:
-    from jioc.cli.console import table
-
     seeds = _seeds(args.seeds) if args.seeds else recipe.seeds
     scale = recipe.scale if args.scale is None else args.scale
     if not 0 < scale < math.inf:
@@ -58,7 +53,7 @@ def _run(recipe: Recipe, args: argparse.Namespace, argv: list[str], stop: Callab
 
     @cache
     def flags(spec: Spec) -> Values:
-        return _flags(argv, spec)
+        return _flags(argv[1:], spec)
 
     jobs = plan(recipe, seeds, args.only, scale, flags, out.absolute())
     if not jobs:
@@ -124,7 +119,6 @@ def _seeds(given: list[str]) -> tuple[int, ...]:
 
 def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     """Print the table of finished runs and the failures, and return the exit status."""
-    from jioc.cli.console import table
     from jioc.report import paper, runs, tables
 
     finished = [job for job in jobs if status(job) == FINISHED]

@@ -6,7 +6,7 @@ comma := ,
 space := $() $()
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check test-extras clean
+.PHONY: demo test lint check reference test-extras clean
 
 demo: .venv/installed
 	$(BIN)/jioc demo
@@ -20,6 +20,10 @@ lint: .venv/tested
 	$(BIN)/mypy
 
 check: lint test
+
+# the page of all settings, from their declarations
+reference: .venv/installed
+	$(BIN)/python -m jioc.cli.reference > docs/settings.md
 
 # what needs a browser or another heavy extra; installed here, where it may be
 test-extras: .venv/extras

@@ -1,4 +1,4 @@
-"""JIOC in Avalanche: its Replay strategy on the digits, five experiences of two classes, with JIOC's loss and without.
+"""JIOC in Avalanche: its Replay strategy on five experiences of two digits, with JIOC's loss and without.
 
 pip install 'jioc[avalanche]' && python examples/avalanche_plugin.py
 """
@@ -16,7 +16,7 @@ from jioc.integrations.avalanche import JIOCPlugin
 
 
 def benchmark(seed):
-    """Two digits an experience, in an order drawn from the seed; every fifth image in file order is for testing."""
+    """Two digits an experience, in an order drawn from the seed; every fifth image is for testing."""
     x, y = (torch.tensor(array) for array in load_digits(return_X_y=True))
     test = torch.arange(len(y)) % 5 == 0
     streams = {}
@@ -27,7 +27,7 @@ def benchmark(seed):
 
 
 def learn(criterion, seed):
-    """Accuracy and forgetting on all classes after the last experience, in per cent, as Avalanche measures them."""
+    """Accuracy and forgetting after the last experience, in per cent, as Avalanche measures them."""
     digits = benchmark(seed)
     torch.manual_seed(seed)
     model = SimpleMLP(input_size=64, hidden_size=128, drop_rate=0)

@@ -1,4 +1,4 @@
-"""A data set of one's own, from arrays: ripples of six wavelengths. A data file has a function `load`.
+"""Your own data set, from arrays: ripples of six wavelengths. A data file has a function `load`.
 
 jioc run icarl --data examples/own_dataset.py --memory 30 --epochs 10 --coordinate jioc
 python examples/own_dataset.py
@@ -10,7 +10,7 @@ import jioc
 
 
 def load():
-    """Images to train on and their labels, images to test on and theirs; uint8, (n, h, w) or (n, h, w, channels)."""
+    """Training images and their labels, test images and theirs; uint8, (n, h, w) or (n, h, w, channels)."""
     rng = np.random.default_rng(0)
     wavelengths = np.repeat([2.5, 3.0, 3.6, 4.4, 5.4, 6.6], 60)
     centre = rng.uniform(-4, 16, (2, len(wavelengths), 1, 1))
@@ -28,6 +28,5 @@ if __name__ == "__main__":
         result = jioc.run(
             method="icarl", data=__file__, memory=30, later={"epochs": 10}, coordination={"coordinate": word}
         )
-        print(
-            f"{word:4}  average {result['average']['cnn']:.1f} %  forgetting {result['forgetting']['cnn']:.1f} %"
-        )
+        average, forgetting = result.average["cnn"], result.forgetting["cnn"]
+        print(f"{word:4}  average {average:.1f} %  forgetting {forgetting:.1f} %")

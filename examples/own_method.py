@@ -1,4 +1,4 @@
-"""A method of one's own: iCaRL that distils features instead of logits. JIOC comes on top by a flag.
+"""Your own method: iCaRL that distils features instead of logits. JIOC comes on top by a flag.
 
 jioc run examples/own_method.py --data digits --memory 40 --epochs 20 --coordinate jioc
 """

@@ -1,4 +1,4 @@
-"""JIOC in a training loop of one's own: the digits 0 to 4, then 5 to 9 beside five exemplars of each old class.
+"""JIOC in your own training loop: the digits 0 to 4, then 5 to 9 with five exemplars of each old class.
 
 python examples/plain_loop.py
 """

@@ -27,7 +27,7 @@ for coordinate in ("none", "jioc"):
 kept = pickle.loads(pickle.dumps(classifier))  # what was learnt, and what learning on needs
 print("the first test images:", kept.predict(held[:8]), "in truth:", truth[:8])
 
-# `tasks` lets `fit` learn in tasks: with all digits at once there would be nothing to forget, and nothing to choose.
+# `tasks` lets `fit` learn in tasks: with all digits at once there would be nothing to forget or to choose.
 candidate = jioc.IncrementalClassifier(
     "icarl", coordinate="jioc", tasks=5, memory=100, epochs=10, random_state=0
 )

@@ -1,4 +1,4 @@
-"""What goes wrong in a way a person can mend: one sentence, no traceback."""
+"""Errors that a person can mend: one sentence each, no traceback, an exit status."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -6,13 +6,13 @@ from difflib import get_close_matches
 
 
 class Refused(Exception):
-    """A wrong word, file or combination, found before any work."""
+    """A wrong word, file or combination. It is refused before any work."""
 
     status = 2
 
 
 class Failed(Refused):
-    """Something that went wrong while working."""
+    """Something went wrong while working."""
 
     status = 1
 
@@ -20,11 +20,11 @@ class Failed(Refused):
 class Interrupted(Failed):
     """Stopped by a signal or a time limit; the run can be resumed."""
 
-    status = 130  # of Ctrl-C; `stopping.signals` says 75 where it was not that
+    status = 130  # of Ctrl-C; `stopping.signals` sets 75 for other reasons
 
 
 class RankError(Failed):
-    """What went wrong in a process that is not the first of its run, and in no other: it prints for itself."""
+    """An error of one process that is not the first of its run. This process prints it."""
 
     def __init__(self, text: str, status: int):
         super().__init__(text)
@@ -32,7 +32,7 @@ class RankError(Failed):
 
 
 class ReportedElsewhere(Failed):
-    """Another process of the run has said what went wrong."""
+    """An error that another process of the run prints."""
 
     def __init__(self, status: int):
         super().__init__("another process of this run says why")
@@ -40,7 +40,7 @@ class ReportedElsewhere(Failed):
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
-    """Refuse a word that nobody knows, with the nearest one that somebody does."""
+    """The refusal of an unknown word. It suggests the nearest known one, or lists them all."""
     names = sorted(known)
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
@@ -48,20 +48,20 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
 
 
 def first_line(error: BaseException, otherwise: str | None = None) -> str:
-    """What an error of others says, in a line; of one without a message its kind, or what is given for it."""
+    """The first line of an error's message. Without a message: `otherwise`, or the kind of the error."""
     lines = str(error).strip().splitlines()
     return lines[0] if lines else otherwise or type(error).__name__
 
 
 def sentence(error: BaseException) -> str:
-    """One line for any error: ours as they are, others with their kind."""
+    """Turn any error into one line: ours as they are, others with their kind."""
     if isinstance(error, Refused):
         return str(error)
     return f"{type(error).__name__}: {first_line(error, 'no message')}"
 
 
 def exit_status(work: Callable[[], object]) -> int:
-    """Do a script's work and return its exit status; print what it refuses as a sentence."""
+    """Do a script's work and return its exit status; print a refusal as a sentence."""
     try:
         work()
     except Refused as error:

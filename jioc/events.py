@@ -1,4 +1,4 @@
-"""What a run tells while it works: small objects, handed to `callback(event)`. No torch here.
+"""The events of a run, passed to `callback(event)` while it works. No torch here.
 
 def callback(event):
     match event:
@@ -10,8 +10,10 @@ def callback(event):
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from jioc.results import TaskRow
+if TYPE_CHECKING:
+    from jioc.results import TaskRow
 
 
 @dataclass(frozen=True)
@@ -45,12 +47,12 @@ class Epoch:
 class TaskEnd:
     """A task has been learnt and evaluated."""
 
-    row: TaskRow
+    row: "TaskRow"
 
 
 @dataclass(frozen=True)
 class Note:
-    """Something that a person should know."""
+    """A sentence that a person should read."""
 
     text: str
 
@@ -65,7 +67,7 @@ class Decoding:
 
 @dataclass(frozen=True)
 class Waiting:
-    """Another process is decoding the images; told again and again."""
+    """Another process is decoding the images; repeated until it is done."""
 
 
 Event = Start | Epoch | TaskEnd | Note | Decoding | Waiting
@@ -73,4 +75,4 @@ Callback = Callable[[Event], None]
 
 
 def ignore(event: Event) -> None:
-    """The callback of nobody."""
+    """The callback where nobody asked for events."""

@@ -1,11 +1,11 @@
-"""Files that are whole or not there: written to a temporary name, flushed and renamed."""
+"""Write files whole or not at all: under a temporary name, flushed and renamed."""
 
 import os
 from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> None:
-    """The content under that name, whole or not at all."""
+    """Write the content under that name, whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         with open(temporary, "wb") as file:
@@ -19,6 +19,7 @@ def write(path: Path, content: bytes) -> None:
 
 
 def flush_folder(folder: Path) -> None:
+    """Make the names in a folder survive a power failure."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

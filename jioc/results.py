@@ -1,13 +1,13 @@
-"""The schema of result.json: the classes that write it and read it. Percentages, unrounded. No torch here.
+"""The schema of result.json: classes that write and read it. Accuracies in percent, unrounded. No torch here.
 
 result = results.read(Path("runs/first/result.json"))
 result.average["cnn"], result.tasks[-1].cnn.old          or result["average"]["cnn"], as in the file
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,10 +17,11 @@ from jioc.files import write
 FORMAT = 1  # of result.json; no later one is read
 Figures = dict[str, float | None]  # of each read-out
 SUMMARIES = ("average", "last", "forgetting")
+Span = Annotated[list[int], Field(min_length=2, max_length=2)]  # classes from the first to before the second
 
 
 class Record(BaseModel):
-    """A part of result.json: its fields are also found by name, as in the file."""
+    """A part of result.json. Its fields can also be read as in the file: record["cnn"]["all"]."""
 
     model_config = ConfigDict(strict=True, allow_inf_nan=False)
 
@@ -30,9 +31,12 @@ class Record(BaseModel):
         except AttributeError:
             raise KeyError(name) from None
 
-    def keys(self) -> Iterator[str]:
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def keys(self) -> KeysView[str]:
         """The fields that the file has, so that dict(record) is what it holds."""
-        return (name for name in type(self).model_fields if name in self.model_fields_set)
+        return {name: None for name in type(self).model_fields if name in self.model_fields_set}.keys()
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""
@@ -42,7 +46,7 @@ class Record(BaseModel):
 class Accuracy(Record):
     """Accuracy of a read-out after a task, on the test images of all classes seen."""
 
-    all: float
+    all: float | None  # None without test images, as of a learner
     new: float | None = None  # of the classes of the task just learnt
     old: float | None = None  # of those before; None in the first task
     top5: float | None = None  # None with fewer than five classes
@@ -51,7 +55,7 @@ class Accuracy(Record):
 
 
 class Diagnostics(Record):
-    """What the paper claims happens inside a network: `diagnostics.py` says how each figure is measured."""
+    """Figures on what happens inside the network; `diagnostics.py` measures them."""
 
     old_mass_on_new: float | None = None
     new_mass_on_old: float | None = None
@@ -68,15 +72,13 @@ class Diagnostics(Record):
 
 
 class TaskRow(Record):
-    """A task that was learnt."""
+    """One task: what was learnt, and how well all classes so far are recognised after it."""
 
     task: int  # 1 for the first
-    classes: Annotated[
-        list[int], Field(min_length=2, max_length=2)
-    ]  # the classes from the first to before the second
+    classes: Span
     memory: int | None = None  # exemplars kept
     seconds: float | None = None
-    images_per_second: float | None = None  # trained on
+    images_per_second: float | None = None  # while training
     cnn: Accuracy  # of the head
     nme: Accuracy | None = None  # of the nearest class mean
     readouts: dict[str, Accuracy] = {}  # of others that the method has
@@ -84,12 +86,12 @@ class TaskRow(Record):
 
     @property
     def by_readout(self) -> dict[str, Accuracy]:
-        """Every read-out that the row has."""
+        """The accuracies of every read-out."""
         return {"cnn": self.cnn, **({"nme": self.nme} if self.nme else {}), **self.readouts}
 
 
 class Environment(Record):
-    """Where the run was trained."""
+    """The machine that trained the run, and how."""
 
     torch: str | None = None
     python: str | None = None
@@ -101,7 +103,7 @@ class Environment(Record):
 
 
 class DataRecord(Record):
-    """What the run was trained on: split, files left out, mean and deviation, the images' fingerprint."""
+    """The data of the run: split, files left out, mean and deviation, the fingerprint of the images."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -109,40 +111,35 @@ class DataRecord(Record):
 
 
 class Result(Record):
-    """A run."""
+    """The result of a run, finished or not."""
 
     format: int = FORMAT
     jioc: str | None = None
     commit: str | None = None  # of the code that ended the run
-    commits: list[str | None] = []  # of all that were at work on it, the first one first
-    command: str | None = None  # that repeats it
+    commits: list[str | None] = []  # of all code that worked on it, in order
+    command: str | None = None  # the line that repeats the run
     config: dict[str, Any]
     environment: Environment = Environment()
     method: Any = None  # see methods/record.py
-    headline: str = "cnn"  # the read-out by which the method is judged
+    headline: str = "cnn"  # the read-out that tables show for the method
     classes: list[str]  # in the order they are learnt
     counts: list[int] = []  # training images of each class
     data: DataRecord = DataRecord()
     tasks: list[TaskRow]
-    average: Figures = {}  # of the accuracy over the tasks, the first included
-    last: Figures = {}
+    average: Figures = {}  # mean of the accuracies after each task, the first included
+    last: Figures = {}  # accuracy after the last task
     forgetting: Figures = {}  # best accuracy on a past task minus the final one, mean over the past tasks
     complete: bool = False
 
     def save(self, path: Path) -> None:
         write(path, (json.dumps(self.plain(), indent=1, allow_nan=False) + "\n").encode())
 
-    @classmethod
-    def of_file(cls, content: bytes) -> Self:
-        return cls.model_validate_json(content)
-
 
 def read(path: Path) -> Result:
-    """Read a result of at least a task; one that is damaged is refused with its name."""
+    """Read a result of at least one task; refuse a damaged one by its name."""
     name = repr(str(path))
     try:
-        content = path.read_bytes()
-        values = json.loads(content)
+        values = json.loads(path.read_bytes())
     except OSError as error:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
@@ -153,7 +150,7 @@ def read(path: Path) -> Result:
     if version > FORMAT:
         raise Refused(f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it")
     try:
-        result = Result.of_file(content)
+        result = Result.model_validate(values)
     except ValidationError as error:
         raise _damaged(name, error) from None
     if not result.tasks:
@@ -166,6 +163,7 @@ def read(path: Path) -> Result:
 
 
 def _damaged(name: str, error: ValidationError) -> Refused:
+    """Say which part of a result is wrong."""
     first = error.errors()[0]
     part, *rest = map(str, first["loc"])
     why = first["msg"][0].lower() + first["msg"][1:]
@@ -175,7 +173,7 @@ def _damaged(name: str, error: ValidationError) -> Refused:
 
 
 def find(places: list[Path]) -> Iterator[Path]:
-    """Every result.json at or below the places, in order of path."""
+    """List every result.json at or below the places, in the order of their paths."""
     for place in places:
         if not place.exists():
             raise Refused(f"there is no run at {str(place)!r}")

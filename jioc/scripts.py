@@ -1,4 +1,4 @@
-"""Somebody's Python file, imported once, and again when it has changed: a method or a data set of their own."""
+"""Import a user's Python file, with a method or a data set: once, and again when it has changed."""
 
 import hashlib
 import sys
@@ -10,11 +10,11 @@ from types import ModuleType
 from jioc.errors import Refused
 
 _importing = threading.RLock()
-SCRIPT = "jioc_script_"  # how the name of such a module begins
+SCRIPT = "jioc_script_"  # the names of such modules begin so
 
 
 def imported(path: Path) -> ModuleType:
-    """The file as a module, under a name that holds its place and tells one state of it from the next."""
+    """Import the file as a module. Its name holds the file's path, time and size."""
     about = path.stat()
     name = f"{SCRIPT}{path.resolve()}:{about.st_mtime_ns}:{about.st_size}"
     with _importing:
@@ -23,7 +23,7 @@ def imported(path: Path) -> ModuleType:
             assert source is not None
             module = sys.modules[name] = module_from_spec(source)
             try:
-                # not by the loader: its bytecode tells states of the file apart by whole seconds
+                # not by the loader, whose bytecode cache misses changes within one second
                 content = path.read_bytes()
                 exec(compile(content, str(path), "exec", dont_inherit=True), module.__dict__)
                 module.__dict__["__sha256__"] = hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""When to stop: at Ctrl-C, at SIGTERM, before a time limit. What can go on exits with a status of its own. No torch."""
+"""When to stop: at Ctrl-C, at SIGTERM, before a time limit. No torch here."""
 
 import re
 import signal
@@ -10,11 +10,11 @@ from jioc.errors import Interrupted, Refused
 from jioc.events import Callback, Event, Waiting
 
 RESUME = 75
-"""Exit status that says: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
+"""Exit status: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
 
 
 class Stop:
-    """Asked before every step; says yes once a signal came or the time is nearly over."""
+    """Called before every step; true once a signal came or the time is nearly over."""
 
     def __init__(self, seconds: float | None = None):
         self.signal: int | None = None
@@ -30,18 +30,18 @@ class Stop:
 
 @contextmanager
 def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
-    """Ctrl-C, SIGTERM and other signals ask the run to save and leave; a second Ctrl-C does not wait.
+    """Let Ctrl-C, SIGTERM and other signals ask the run to save and stop; a second Ctrl-C does not wait.
 
-    An `Interrupted` that passes through gets the status that tells who asked: 130 for Ctrl-C, 75 for the others.
+    An `Interrupted` that passes through gets the exit status: 130 for Ctrl-C, 75 for the others.
     """
     stop = Stop(seconds)
 
-    def note(number: int, frame: object) -> None:
+    def handle(number: int, frame: object) -> None:
         if stop.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop.signal = number
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM, *also)}
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, *also)}
     try:
         yield stop
     except Interrupted as error:
@@ -53,7 +53,7 @@ def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
 
 
 def duration(word: str) -> float:
-    """Seconds of 90, 90s, 30m, 2h or 1:30:00."""
+    """Read 90, 90s, 30m, 2h or 1:30:00 as seconds."""
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", word):
         seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
     elif match := re.fullmatch(r"(\d+):(\d\d):(\d\d)", word):
@@ -66,7 +66,7 @@ def duration(word: str) -> float:
 
 
 def until(stop: Callable[[], bool] | None, callback: Callback | None = None) -> Callback:
-    """The callback of work before there is anything to resume."""
+    """The callback of work before the first checkpoint: it also stops that work when asked to."""
 
     def tell(event: Event) -> None:
         if stop is not None and stop():

@@ -1,4 +1,4 @@
-"""Counts, titles and names as a person reads them, and letters for an output that lacks others. No torch here."""
+"""Counts, titles and names for people, and stand-ins for letters that an output lacks. No torch here."""
 
 import codecs
 
@@ -10,12 +10,12 @@ def counted(n: int, noun: str) -> str:
 
 
 def coordinated(title: str, coordinate: str) -> str:
-    """iCaRL + JIOC, of the method's title and the word of --coordinate."""
+    """iCaRL + JIOC: a method's title with the word of --coordinate."""
     return title if coordinate == "none" else f"{title} + {coordinate.upper()}"
 
 
 def printable(text: str) -> str:
-    """A name may hold anything; what moves the cursor becomes a space."""
+    """Replace what moves the cursor by spaces; a class may have any name."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -31,5 +31,5 @@ def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 PLAINLY = "jioc.plainly"
-"""How to encode what is printed, as `errors` of str.encode: a line that cannot be shown whole is no reason to stop."""
+"""For `errors` of str.encode: print a stand-in for a letter that the output lacks, and go on."""
 codecs.register_error(PLAINLY, _plainly)

@@ -1,10 +1,9 @@
-"""What a person sees: a progress bar on a terminal, plain lines elsewhere. No torch here."""
+"""Tables and progress for people: bars on a terminal, plain lines elsewhere. No torch here."""
 
 import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
@@ -28,18 +27,20 @@ def table(
     heads: list[str],
     rows: list[list[str]],
     title: str | None = None,
-    words: int | None = None,
+    text_columns: int | None = None,
     blocks: Collection[int] = (),
 ) -> None:
-    """Aligned columns; the whole width of what they hold where the output is not a terminal. `words`: so many columns
-    hold words, the others figures; `blocks`: the rows above which a line is left free."""
-    fitted = sys.stdout.isatty()
-    rich = Rich(markup=False, width=None if fitted else WHOLE)
-    sheet = Table(box=SIMPLE_HEAD, title=title if fitted else None, title_justify="left", pad_edge=False)
-    if title and not fitted:
+    """Print aligned columns; where the output is no terminal, as wide as their content.
+
+    `text_columns`: how many columns hold text, the others figures; `blocks`: rows above which a line is free.
+    """
+    terminal = sys.stdout.isatty()
+    rich = Rich(markup=False, width=None if terminal else WHOLE)
+    sheet = Table(box=SIMPLE_HEAD, title=title if terminal else None, title_justify="left", pad_edge=False)
+    if title and not terminal:
         print(title)  # a table would break it at its own width
     for i, head in enumerate(heads):
-        sheet.add_column(head, justify="left" if words is None or i < words else "right")
+        sheet.add_column(head, justify="left" if text_columns is None or i < text_columns else "right")
     for i, row in enumerate(rows):
         if i in blocks:
             sheet.add_section()
@@ -48,65 +49,83 @@ def table(
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
-    """Training images of each class, a line for each task."""
+    """Print the training images of each class, a line for each task."""
     rows, first = [], 0
     for t, size in enumerate(sizes, 1):
-        here = range(first, first + size)
-        held = ", ".join(f"{classes[c]} {counts[c]:,}" for c in here)
-        rows.append([str(t), f"{sum(counts[c] for c in here):,}", held])
+        new = range(first, first + size)
+        each = ", ".join(f"{classes[c]} {counts[c]:,}" for c in new)
+        rows.append([str(t), f"{sum(counts[c] for c in new):,}", each])
         first += size
     table(["task", "images", "of each class"], rows)
 
 
-PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
+class Progress:
+    """The callback of work before a run: notes on stderr, and a bar on a terminal."""
 
-
-class Console:
-    """The callback of `jioc run`."""
-
-    def __init__(self, config: Config, folder: Path):
-        self.config, self.folder, self.spec = config, folder, find(config.method)
+    def __init__(self) -> None:
         self.live = sys.stderr.isatty()
-        self.bars = Bars(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn(),
-            console=Rich(stderr=True), transient=True, disable=not self.live,
-        )  # fmt: skip
-        self.sizes: list[int] = []
-        self.bar: Any = None
-        self.printed = time.monotonic()
         self.decoding: Any = None
+        self.bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[status]}"),
+            TimeRemainingColumn(),
+            console=Rich(stderr=True),
+            transient=True,
+            disable=not self.live,
+        )
 
     def __enter__(self) -> Self:
         self.bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.bars.stop()
 
     def __call__(self, event: Event) -> None:
         match event:
+            case Note(text=text):
+                print(f"note: {text}", file=sys.stderr)
             case Decoding():
                 self.decode(event)
+
+    def decode(self, event: Decoding) -> None:
+        if self.decoding is None:
+            self.decoding = self.bars.add_task("decoding images", total=event.total, status="")
+        self.bars.update(self.decoding, completed=event.done, status=f"{event.done:,} of {event.total:,}")
+        if event.done == event.total:
+            self.bars.remove_task(self.decoding)
+            self.decoding = None
+
+
+PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
+
+
+class Console(Progress):
+    """The callback of `jioc run`: prints its events."""
+
+    def __init__(self, config: Config, folder: Path):
+        super().__init__()
+        self.config, self.folder, self.spec = config, folder, find(config.method)
+        self.sizes: list[int] = []
+        self.bar: Any = None
+        self.printed = time.monotonic()
+
+    def __call__(self, event: Event) -> None:
+        match event:
             case Start():
                 self.start(event)
             case Epoch():
                 self.epoch(event)
             case TaskEnd(row=row):
                 self.task(row)
-            case Note(text=text):
-                print(f"note: {text}", file=sys.stderr)
+            case _:
+                super().__call__(event)
 
     def decode(self, event: Decoding) -> None:
-        if self.decoding is None:
-            self.decoding = self.bars.add_task("decoding images", total=event.total, told="")
-            if not self.live:
-                print(f"decoding {counted(event.total, 'image')}, once", flush=True)
-        self.bars.update(self.decoding, completed=event.done, told=f"{event.done:,} of {event.total:,}")
-        if event.done == event.total:
-            self.bars.remove_task(self.decoding)
-            self.decoding = None
+        if self.decoding is None and not self.live:
+            print(f"decoding {counted(event.total, 'image')}, once", flush=True)
+        super().decode(event)
 
     def start(self, event: Start) -> None:
         c = self.config
@@ -119,15 +138,17 @@ class Console:
         if event.done:
             print(f"going on after task {event.done} of {len(self.sizes)}")
         epochs = [total_epochs(c, t) for t in range(len(self.sizes))]
-        self.bar = self.bars.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), told="")
+        self.bar = self.bars.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), status="")
 
     def epoch(self, event: Epoch) -> None:
         terms = "  ".join(f"{name} {value:.3f}" for name, value in event.terms.items())
-        told = f"epoch {event.epoch}/{event.epochs}  {terms}  {event.images_per_second:,.0f} images/s"
+        status = f"epoch {event.epoch}/{event.epochs}  {terms}  {event.images_per_second:,.0f} images/s"
         if not self.live and time.monotonic() - self.printed >= PLAIN_EVERY:
             self.printed = time.monotonic()
-            print(f"task {event.task:>2}/{len(self.sizes)}  {told}", flush=True)
-        self.bars.update(self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", told=told)
+            print(f"task {event.task:>2}/{len(self.sizes)}  {status}", flush=True)
+        self.bars.update(
+            self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", status=status
+        )
 
     def task(self, row: TaskRow) -> None:
         print(task_line(row, len(self.sizes)), flush=True)
@@ -142,38 +163,12 @@ class Console:
         print(f"kept in {self.folder}")
 
 
-class Progress:
-    """The callback of work before a run: notes on stderr, with a bar on a terminal."""
-
-    def __enter__(self) -> "Progress":
-        self.bars = Bars(console=Rich(stderr=True), transient=True, disable=not sys.stderr.isatty())
-        self.bars.start()
-        self.task: Any = None
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.stop()
-
-    def __call__(self, event: Event) -> None:
-        match event:
-            case Note(text=text):
-                print(f"note: {text}", file=sys.stderr)
-            case Decoding(done=done, total=total):
-                if self.task is None:
-                    self.task = self.bars.add_task("decoding images", total=total)
-                self.bars.update(self.task, completed=done)
-
-
 def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
+    """50,000 training images; 10 tasks of 10 classes; 2,000 exemplars."""
     per_task = f"{sizes[0]}" if len(set(sizes)) == 1 else "+".join(map(str, sizes))
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
-    if find(config.method).memory == "exemplars":
-        memory = (
-            f"{counted(config.memory_per_class, 'exemplar')} a class"
-            if config.memory_per_class
-            else counted(config.memory, "exemplar")
-        )
-    else:
-        memory = {"none": "no exemplars", "all": "every image kept"}[find(config.method).memory]
+    memory = counted(config.memory_per_class or config.memory, "exemplar")
+    memory += " a class" if config.memory_per_class else ""
+    memory = {"none": "no exemplars", "all": "every image kept"}.get(find(config.method).memory, memory)
     images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
     return f"{images}{tail}; {tasks} of {per_task} {'class' if per_task == '1' else 'classes'}; {memory}"

@@ -1,8 +1,8 @@
 """`jioc demo`: iCaRL with and without JIOC on the long-tailed digits, three seeds each, on a CPU.
 
-Five tasks of two digits, counts from 128 down to 12, 40 exemplars: little enough that forgetting shows. Nothing was
-tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a default. The results are kept, each as
-`result.json` in a folder of its own, and the report that is made of them.
+Five tasks of two digits, counts from 128 down to 12, 40 exemplars: few enough that forgetting shows. Nothing
+was tuned for JIOC: epochs are a fifth of the usual schedule, everything else is a default. The demo writes
+every `result.json` to a folder of its own, and a report of them.
 """
 
 import multiprocessing
@@ -31,6 +31,7 @@ COORDINATED = {"iCaRL": "none", "iCaRL + JIOC": "jioc"}
 
 
 def one(coordinate: str, seed: int) -> Result:
+    """One of the six runs, in a process of its own."""
     import torch
 
     from jioc.training.run import run
@@ -42,9 +43,8 @@ def one(coordinate: str, seed: int) -> Result:
 def main(argv: list[str]) -> int:
     about = "iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each."
     parser = Parser("jioc demo", description=about)
-    default = Path("jioc-demo")
     parser.add_argument(
-        "--out", type=Path, default=default, help="for the results and report.html (jioc-demo)"
+        "--out", type=Path, default=Path("jioc-demo"), help="for the results and report.html (jioc-demo)"
     )
     folder = parser.parse(argv).out
     try:
@@ -52,10 +52,11 @@ def main(argv: list[str]) -> int:
     except OSError as error:
         raise Refused(f"the demo cannot write to {str(folder)!r}: {error.strerror}") from None
     print(
-        "iCaRL with and without JIOC on the long-tailed digits: five tasks of two, 40 exemplars, three seeds each"
+        "iCaRL with and without JIOC on the long-tailed digits: "
+        "five tasks of two, 40 exemplars, three seeds each"
     )
-    deaf = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
-    with ProcessPoolExecutor(2, get_context("spawn"), signal.signal, deaf) as pool:
+    ignore_ctrl_c = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
+    with ProcessPoolExecutor(2, get_context("spawn"), signal.signal, ignore_ctrl_c) as pool:
         jobs = {
             (name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS
         }
@@ -68,37 +69,26 @@ def main(argv: list[str]) -> int:
             raise
     rows = []
     for name in COORDINATED:
-        of = [results[name, seed] for seed in SEEDS]
-        old = [r.tasks[-1].cnn.old or 0.0 for r in of]
-        figures = [[r[kind][readout] for r in of] for readout in ("cnn", "nme") for kind in SUMMARIES]
+        seeds = [results[name, seed] for seed in SEEDS]
+        old = [r.tasks[-1].cnn.old or 0.0 for r in seeds]
+        figures = [[r[kind][readout] for r in seeds] for readout in ("cnn", "nme") for kind in SUMMARIES]
         rows.append([name, *map(tables.spread, figures), tables.spread(old)])
-    table(
-        [
-            "",
-            "average",
-            "last",
-            "forgetting",
-            "NME average",
-            "NME last",
-            "NME forgetting",
-            "last, old classes",
-        ],
-        rows,
-    )
+    table(["", *SUMMARIES, *(f"NME {kind}" for kind in SUMMARIES), "last, old classes"], rows)
     print(
-        "accuracy in percent of the head, and of the nearest class mean (NME); mean ± standard deviation over seeds"
+        "accuracy in percent of the head, and of the nearest class mean (NME); "
+        "mean ± standard deviation over seeds"
     )
     print(f"the report: {keep(results, folder)}")
     return 0
 
 
 def keep(results: dict[tuple[str, int], Result], folder: Path) -> Path:
-    """Every result and the page, in place of an earlier demo's; where the page is."""
-    kept = []
+    """Write every result and the report, over those of an earlier demo; return the report's path."""
+    finished = []
     for (name, seed), result in results.items():
         path = folder / f"icarl-{COORDINATED[name]}-{seed}" / "result.json"
         path.parent.mkdir(exist_ok=True)
         result.save(path)
-        kept.append(runs.Run(path, result))
-    page.save(runs.group(kept), folder / "report.html")
+        finished.append(runs.Run(path, result))
+    page.save(runs.group(finished), folder / "report.html")
     return folder / "report.html"

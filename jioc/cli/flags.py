@@ -1,11 +1,12 @@
-"""Flags from the settings: a setting is a flag, its docstring the help, its type the check.
+"""Flags made from the settings: a setting is a flag, its docstring the help, its type the check.
 
-argparse only splits the words; pydantic checks the values, so that a flag, a line of config.yaml and a keyword of
-`jioc.run` obey one rule.
+argparse only splits the command line; pydantic checks the values, so that a flag, a line of config.yaml and a
+keyword of `jioc.run` obey one rule.
 """
 
 import argparse
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, NoReturn, get_args, get_origin
@@ -13,16 +14,18 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 from pydantic.fields import FieldInfo
 
 from jioc.config import index
-from jioc.config.schema import SECTIONS, Config, Options
+from jioc.config.schema import SECTIONS, Options
 from jioc.config.values import Values, by_keys, flat
 from jioc.errors import Refused, unknown
 from jioc.methods.specs import Spec
 from jioc.resolve import validate
-from jioc.resolve.derive import Known
+
+HELP = ("-h", "--help")
+OWN_METHOD = "the Python file of your own method; it is run"  # help of --method
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse with our manners: one sentence, the nearest right word, exit status 2."""
+    """argparse that refuses in one sentence, with the nearest right word."""
 
     def __init__(self, name: str | None = None, **kwargs: Any):
         super().__init__(name, allow_abbrev=False, **kwargs)
@@ -31,19 +34,13 @@ class Parser(argparse.ArgumentParser):
         raise Refused(message)
 
     def parse(self, argv: list[str]) -> argparse.Namespace:
-        found, rest = self.parse_known_args(argv)
+        args, rest = self.parse_known_args(argv)
         if rest:
-            flags = [flag for action in self._actions for flag in action.option_strings]
             wrong = next((word for word in rest if word.startswith("-")), rest[0]).split("=")[0]
-            raise (
-                unknown("option", wrong, flags)
-                if wrong.startswith("-")
-                else Refused(f"{wrong!r} is one word too many")
-            )
-        return found
-
-
-HELP = ("-h", "--help")
+            if not wrong.startswith("-"):
+                raise Refused(f"{wrong!r} is one word too many")
+            raise unknown("option", wrong, self._option_string_actions)
+        return args
 
 
 def wants_help(argv: list[str]) -> bool:
@@ -51,12 +48,11 @@ def wants_help(argv: list[str]) -> bool:
 
 
 def usual_values(spec: Spec) -> Values:
-    """What `jioc run --help` shows as defaults: those of the schema, and what follows from the method."""
-    return (
-        Known({path: one.field.default for path, one in index.every(spec.options).items()}, spec)
-        .fill()
-        .values
-    )
+    """The defaults that `jioc run --help` shows: the schema's, and what follows from the method."""
+    from jioc.resolve.derive import Known
+
+    defaults = {path: setting.field.default for path, setting in index.every(spec.options).items()}
+    return Known(defaults, spec).fill().values
 
 
 def add_settings(
@@ -64,34 +60,35 @@ def add_settings(
 ) -> None:
     """Add a flag for every setting, or for those of the paths, under the headings of their sections.
 
-    `usual`: the defaults that the help shows, by their paths; None where nobody asked for help.
+    `usual`: the defaults that the help shows, by path; None where nobody asked for help.
     """
-    taken, groups = None if paths is None else {*paths}, dict[str, Any]()
-    for path, one in index.every(spec.options).items():
-        if path == "method" or (taken is not None and not taken & {path, one.section}):
+    wanted, groups = None if paths is None else {*paths}, dict[str, Any]()
+    for path, setting in index.every(spec.options).items():
+        if path == "method" or (wanted is not None and not wanted & {path, setting.section}):
             continue
-        if one.section == "second" and spec.second is None:
+        if setting.section == "second" and spec.second is None:
             continue
-        if one.heading not in groups:
-            title = SECTIONS[one.heading] if one.heading != "options" else f"of {spec.title} alone"
-            about = _stages(usual) if one.heading == "training" and usual else None
-            groups[one.heading] = parser.add_argument_group(title, about)
+        heading = setting.heading
+        if heading not in groups:
+            title = SECTIONS[heading] if heading != "options" else f"of {spec.title} alone"
+            groups[heading] = parser.add_argument_group(
+                title, _stages(usual) if heading == "training" and usual else None
+            )
         default = None if usual is None else usual.get(path)
-        _add(groups[one.heading], one.key, one.field, default, hidden=one.section in index.STAGES[1:])
+        _add(groups[heading], setting.key, setting.field, default, setting.section in index.STAGES[1:])
 
 
 def _stages(usual: Values) -> str:
-    """What the flags of the other stages are, and their defaults."""
+    """Name the flags of the other stages, which the help does not list, with their defaults."""
     lines = ["These are for the tasks after the first."]
-    for stage, what in [("first", "the first task"), ("second", "the second stage")]:
-        of = {
-            path.rpartition(".")[2]: v
-            for path, v in usual.items()
-            if path.startswith(f"{stage}.") and v is not None
-        }
-        if of:
-            values = ", ".join(f"{name.replace('_', ' ')} {_show(value)}" for name, value in of.items())
-            lines.append(f"For {what}: --{stage}-epochs, --{stage}-lr and so on ({values}).")
+    for stage, title in [("first", "the first task"), ("second", "the second stage")]:
+        shown = [
+            f"{path.rpartition('.')[2].replace('_', ' ')} {show(value)}"
+            for path, value in usual.items()
+            if path.startswith(f"{stage}.") and value is not None
+        ]
+        if shown:
+            lines.append(f"For {title}: --{stage}-epochs, --{stage}-lr and so on ({', '.join(shown)}).")
     return " ".join(lines)
 
 
@@ -101,13 +98,9 @@ def add_fields(parser: Any, fields: Mapping[str, FieldInfo]) -> None:
         _add(parser, name, field, field.default)
 
 
-def config_fields(paths: Iterable[str]) -> dict[str, FieldInfo]:
-    return {path: Config.model_fields[path] for path in paths}
-
-
-def given_values(found: argparse.Namespace, options: type[Options]) -> Values:
-    """The settings that were given as flags, nested; a command has flags of its own besides."""
-    values = by_keys({key: value for key, value in vars(found).items() if value is not None}, options)
+def given_values(args: argparse.Namespace, options: type[Options]) -> Values:
+    """The settings that were given as flags, nested. The command's other flags are left out."""
+    values = by_keys({key: value for key, value in vars(args).items() if value is not None}, options)
     validate.excluded(flat(values))
     if "order" in values:
         values["order"] = _lines(Path(values["order"]))
@@ -122,60 +115,39 @@ def _lines(path: Path) -> list[str]:
 
 
 def _add(group: Any, key: str, field: FieldInfo, default: Any, hidden: bool = False) -> None:
-    flag = index.flag(key)
-    shown = "" if default is None else f" ({_show(default)})"
+    flag, types = index.flag(key), alternatives(field.annotation)
+    shown = "" if default is None else f" ({show(default)})"
     text = argparse.SUPPRESS if hidden else (field.description or "").replace("%", "%%").rstrip(".") + shown
-    kinds = _kinds(field.annotation)
-    if bool in kinds:
+    if bool in types:
         group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
         return
-    words = choices(field)
-    only = words if all(get_origin(kind) is Literal for kind in kinds) else None
-    named = metavar(field)
-    many = any(get_origin(kind) is tuple for kind in kinds) and named != "FILE"
-    group.add_argument(
-        flag,
-        metavar="{" + ",".join(only) + "}" if only else named or key.rsplit("_", 1)[-1].upper(),
-        type=(lambda word: word.replace(",", " ").split()) if many else _one_of(flag, only) if only else str,
-        default=None,
-        help=text,
-    )
+    choices = [word for kind in types if get_origin(kind) is Literal for word in get_args(kind)]
+    metavar: str = index.about(field).metavar or key.rsplit("_", 1)[-1].upper()
+    convert: Any = str
+    if all(get_origin(kind) is Literal for kind in types):
+        metavar, convert = "{" + ",".join(choices) + "}", partial(_checked, flag, choices)
+    elif metavar != "FILE" and any(get_origin(kind) is tuple for kind in types):
+        convert = lambda text: text.replace(",", " ").split()  # noqa: E731
+    group.add_argument(flag, metavar=metavar, type=convert, default=None, help=text)
 
 
-def choices(field: FieldInfo) -> list[str]:
-    """The words that a setting takes, where it takes words of a list."""
-    return [
-        str(word)
-        for kind in _kinds(field.annotation)
-        if get_origin(kind) is Literal
-        for word in get_args(kind)
-    ]
+def _checked(flag: str, choices: list[str], word: str) -> str:
+    if word not in choices:
+        raise unknown(f"value of {flag}", word, choices)
+    return word
 
 
-def metavar(field: FieldInfo) -> str | None:
-    extra = field.json_schema_extra
-    return str(extra["metavar"]) if isinstance(extra, dict) and extra["metavar"] else None
-
-
-def _one_of(flag: str, choices: list[str]) -> Any:
-    def check(word: str) -> str:
-        if word not in choices:
-            raise unknown(f"value of {flag}", word, choices)
-        return word
-
-    return check
-
-
-def _kinds(annotation: Any) -> list[Any]:
-    """The alternatives of a type, None aside."""
+def alternatives(annotation: Any) -> list[Any]:
+    """The types that a union allows, without None and without bounds."""
     if get_origin(annotation) is None or get_origin(annotation) in (Literal, tuple):
         return [annotation]
     if hasattr(annotation, "__metadata__"):
-        return _kinds(get_args(annotation)[0])
-    return [kind for part in get_args(annotation) if part is not NoneType for kind in _kinds(part)]
+        return alternatives(get_args(annotation)[0])
+    return [kind for part in get_args(annotation) if part is not NoneType for kind in alternatives(part)]
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """A value as it is given to a flag; yes and no for a switch."""
     if isinstance(value, tuple | list):
         return ",".join(map(str, value))
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

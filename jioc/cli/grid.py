@@ -1,8 +1,8 @@
-"""`jioc grid`: many runs, a folder each. What is finished is skipped, what was begun goes on. No torch here.
+"""`jioc grid`: many runs, a folder each. Finished runs are skipped, begun ones go on. No torch here.
 
     jioc grid table6 --pack 6 --data-dir DATA --out runs/table6
 
-Killed anywhere and started again with the same words, it ends as if it had never been: the folders are the only state.
+The folders are the only state: killed anywhere and started again with the same command, a grid goes on.
 """
 
 import json
@@ -22,12 +22,11 @@ from jioc.grid.plan import FINISHED, Job, plan, read_json, refuse_changed_method
 from jioc.grid.progress import GridProgress
 from jioc.methods.registry import find
 from jioc.methods.specs import Spec
-from jioc.report import paper, runs, tables
 from jioc.resolve import recipes, repeat
 from jioc.stopping import Stop, duration, signals, until
 from jioc.text import counted
 
-ONLY = "the runs of that whole name (* stands for anything), or, where no name is that, those whose names hold it"
+ONLY = "runs of that whole name (* stands for anything), or, where there is none, names that contain it"
 
 
 def main(argv: list[str]) -> int:
@@ -36,34 +35,33 @@ def main(argv: list[str]) -> int:
 
 
 def _main(argv: list[str], stop: Callable[[], bool]) -> int:
-    parser = _parser(find("icarl"), wants_help(argv))
-    if not argv or argv[0].startswith("-"):
-        parser.parse(argv)  # --help, or a wrong word
+    if not argv or argv[0].startswith("-") or wants_help(argv):
+        build_parser(find("icarl"), wants_help(argv)).parse(argv)  # prints the help, or refuses a wrong flag
         raise Refused(
             f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word"
         )
     recipe = recipes.find(argv[0])
-    found = parser.parse_known_args(argv[1:])[0]
-    seeds = _seeds(found.seeds) if found.seeds else recipe.seeds
-    scale = recipe.scale if found.scale is None else found.scale
+    args = build_parser(None).parse_known_args(argv[1:])[0]
+    seeds = _seeds(args.seeds) if args.seeds else recipe.seeds
+    scale = recipe.scale if args.scale is None else args.scale
     if not 0 < scale < math.inf:
         raise Refused(f"--scale: {scale:g} is refused: it should be above 0")
     options = launch.make(
-        **{k: v for k in LaunchOptions.model_fields if (v := getattr(found, k)) is not None}
+        **{name: v for name in LaunchOptions.model_fields if (v := getattr(args, name)) is not None}
     )
-    out = found.out or Path("runs") / recipe.name
+    out = args.out or Path("runs") / recipe.name
 
     @cache
     def flags(spec: Spec) -> Values:
         return _flags(argv[1:], spec)
 
-    jobs = plan(recipe, seeds, found.only, scale, flags, out.absolute())
+    jobs = plan(recipe, seeds, args.only, scale, flags, out.absolute())
     if not jobs:
         raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: status(job) for job in jobs}
     for job in jobs:
         refuse_changed_method(job)
-    if found.dry_run:
+    if args.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], repeat.line(job.config)] for job in jobs])
         return 0
     refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
@@ -79,13 +77,16 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     return close(jobs, progress, out)
 
 
-# --- the words ---
+# --- the command line ---
 
 
-def _parser(spec: Spec, help: bool) -> Parser:
+def build_parser(spec: Spec | None, help: bool = False) -> Parser:
+    """The flags of a grid; with a method, also those of its runs."""
     about = "Many runs, a folder each. What is finished is skipped, what was begun goes on. "
     about += "Flags of jioc run hold for every run."
-    parser = Parser("jioc grid", usage="jioc grid RECIPE|FILE [options]", description=about)
+    parser = Parser(
+        "jioc grid", usage="jioc grid RECIPE|FILE [options]", description=about, add_help=spec is not None
+    )
     add = parser.add_argument_group("the grid").add_argument
     add("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
     add("--only", nargs="+", metavar="WORD", help=ONLY)
@@ -93,16 +94,17 @@ def _parser(spec: Spec, help: bool) -> Parser:
     add("--out", type=Path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
     add("--dry-run", action="store_true", help="list the runs and how far they are")
     add_fields(parser.add_argument_group("where the runs go"), LaunchOptions.model_fields)
-    add_settings(parser, spec, usual_values(spec) if help else None)
+    if spec is not None:
+        add_settings(parser, spec, usual_values(spec) if help else None)
     return parser
 
 
 def _flags(argv: list[str], spec: Spec) -> Values:
-    """What the command gives for every run of a method."""
-    found = _parser(spec, help=False).parse(argv)
-    if found.seed is not None:
+    """The settings that the command gives for every run of a method."""
+    args = build_parser(spec).parse(argv)
+    if args.seed is not None:
         raise Refused("a grid takes --seeds, not --seed")
-    return given_values(found, spec.options)
+    return given_values(args, spec.options)
 
 
 def _seeds(given: list[str]) -> tuple[int, ...]:
@@ -112,8 +114,13 @@ def _seeds(given: list[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(map(int, seeds)))
 
 
+# --- the end ---
+
+
 def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
-    """What came of it all: the table, the failures (kept in failures.json too), and the status."""
+    """Print the table of finished runs and the failures, and return the exit status."""
+    from jioc.report import paper, runs, tables
+
     finished = [job for job in jobs if status(job) == FINISHED]
     groups = runs.group(runs.read([job.folder for job in finished])) if finished else []
     if finished:
@@ -127,8 +134,8 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
         raise Interrupted(
             f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on"
         )
-    for name, told in progress.failures.items():
-        print(f"failed: {name}: {told}")
+    for name, error_text in progress.failures.items():
+        print(f"failed: {name}: {error_text}")
     if progress.failures:
         raise Failed(
             f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
@@ -140,12 +147,12 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
 
 
 def keep_failures(out: Path, failures: dict[str, str], finished: list[str]) -> None:
-    """failures.json: a run's name and what stopped it, until it finishes."""
+    """Write failures.json: the name of each failed run and what stopped it, until the run finishes."""
     path = out / "failures.json"
-    before = read_json(path) or {}
-    kept = {name: told for name, told in (before | failures).items() if name not in finished}
-    if kept:
+    known = (read_json(path) or {}) | failures
+    left = {name: error_text for name, error_text in known.items() if name not in finished}
+    if left:
         out.mkdir(parents=True, exist_ok=True)
-        write(path, (json.dumps(kept, indent=1) + "\n").encode())
-    elif path.exists():  # on a read-only disk it cannot even be asked to go
+        write(path, (json.dumps(left, indent=1) + "\n").encode())
+    elif path.exists():  # a read-only disk refuses to remove even a file that is not there
         path.unlink()

@@ -1,4 +1,4 @@
-"""`jioc learn`: the class folders of a folder become a saved model's next task. Torch only once the words are right."""
+"""`jioc learn`: teach a saved model the class folders of a folder."""
 
 import json
 import shutil
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from jioc.cli.console import Console
-from jioc.cli.flags import Parser, add_settings, given_values, wants_help
+from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, wants_help
 from jioc.config import index
 from jioc.config.schedule import total_epochs
 from jioc.config.schema import Config
@@ -35,34 +35,33 @@ KNOWN = ("refuse", "add")
 
 
 def main(argv: list[str]) -> int:
-    source, method, values = _before_the_flags(argv)
+    source, method, values = _model(argv)
     spec = find(method)
     usual = flat(plain(_resolved(values))) if values and wants_help(argv) else None
-    found = _parser(spec, usual).parse(argv)
-    if source is None or found.folder is None:
+    args = _parser(spec, usual).parse(argv)
+    folder = args.folder
+    if source is None or folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
-    if found.known not in KNOWN:
-        raise unknown("value of --known", found.known, KNOWN)
-    folder, out, known = found.folder, found.out, found.known
-    given = given_values(found, spec.options)
-    config = _resolved(overlay(values, given) | _settled(values))
+    if args.known not in KNOWN:
+        raise unknown("value of --known", args.known, KNOWN)
+    given = given_values(args, spec.options)
+    config = _resolved(overlay(values, given) | _fixed(values))
     notes = validate.unused(config)
     if not folder.exists():
         raise Refused(f"there is no folder {str(folder)!r}")
-    if known == "refuse":
+    if args.known == "refuse":
         _refuse_known(source, folder)
-    target = _target(source, out)
+    target = _target(source, args.out)
     fresh = not target.exists()
-    lock = _held(target)
+    lock = _lock(target)
     try:
         with LearnConsole(config, target, folder) as console, signals() as stop:
             for text in filter(None, [unfinished(source), *notes]):
                 console(Note(text))
-            learner = taught(
-                source, folder, config, known, not given.keys().isdisjoint(index.SEEDS), console, stop
-            )
+            reseed = not given.keys().isdisjoint(index.SEEDS)
+            learner = teach(source, folder, config, args.known, reseed, console, stop)
             keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
-            console.kept(learner)
+            console.learnt(learner)
     except Interrupted:
         raise Interrupted("stopped; the model is as it was") from None
     finally:
@@ -72,10 +71,10 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def taught(
+def teach(
     source: Path, folder: Path, config: Config, known: str, reseed: bool, tell: Any = None, stop: Any = None
 ) -> "Learner":
-    """The model of a folder after the classes of another."""
+    """Load the model of a folder and let it learn the classes of another."""
     from jioc.training.load import load
 
     learner = load(source, to_learn=True, device=config.device, method=config.method)
@@ -85,7 +84,7 @@ def taught(
 
 
 def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> Any:
-    """The images of a folder in the shape that the model keeps."""
+    """Load the images of a folder in the size and colours that the model takes."""
     from jioc.data.images.inputs import picture_form
     from jioc.data.load import load
 
@@ -101,17 +100,17 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
     }
     dataset = load(config.model_copy(update=reading), tell, more=True)
     if dataset.record.get("coloured") is grey:
-        told = (
-            "in grey, and some of these are stored in colour"
-            if grey
-            else "in colour, and all of these are grey"
-        )
-        tell(Note(f"the model sees images {told}"))
-    spelt = {listing.composed(name): name for name in learner.classes}
-    return replace(dataset, classes=[spelt.get(name, name) for name in dataset.classes])
+        other = {
+            True: "in grey, and some of these are stored in colour",
+            False: "in colour, and all of these are grey",
+        }
+        tell(Note(f"the model sees images {other[grey]}"))
+    spelling = {listing.composed(name): name for name in learner.classes}
+    return replace(dataset, classes=[spelling.get(name, name) for name in dataset.classes])
 
 
 def keep(target: Path, learner: "Learner") -> None:
+    """Save the model."""
     from jioc.training.model import save
 
     try:
@@ -120,34 +119,34 @@ def keep(target: Path, learner: "Learner") -> None:
         raise Failed(f"the model cannot be kept in {str(target)!r}: {error.strerror or error}") from None
 
 
-def _before_the_flags(argv: list[str]) -> tuple[Path | None, str, dict[str, Any]]:
-    """The model's folder, its method and its settings, which say what flags there are and their defaults."""
-    found = _parser(find("icarl"), None, add_help=False).parse_known_args(argv)[0]
-    if found.model is None:
+def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
+    """The model's folder, method and settings. They decide what flags there are, and their defaults."""
+    args = _parser(find("icarl"), None, add_help=False).parse_known_args(argv)[0]
+    if args.model is None:
         return None, "icarl", {}
-    folder = model_folder(found.model)
+    folder = model_folder(args.model)
     about = _about(folder)
     values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
     origin = about.get("method")
     was = origin.get("sha256") if isinstance(origin, dict) else None
-    method = of_model(str(values.get("method")), found.method, was)
+    method = of_model(str(values.get("method")), args.method, was)
     return folder, method, values | {"method": method}
 
 
-def _settled(values: Values) -> Values:
-    """What a model's first classes have settled for those to come."""
+def _fixed(values: Values) -> Values:
+    """The settings that are fixed for all classes to come: those that `jioc learn` does not take."""
     taken = {path.partition(".")[0] for path in index.taken_by("learn")}
     return {name: value for name, value in values.items() if name not in {*taken, "method", "given"}}
 
 
-def _resolved(values: dict[str, Any]) -> Config:
-    """The settings with all that is not said; the number of classes is looked at when they are known."""
+def _resolved(values: Values) -> Config:
+    """Fill in the settings; the number of classes is checked when they are known."""
     config = make(**values)
     return resolve(config, catalogue.in_memory(config.data, 1, config.image_size or 8))
 
 
 def _about(folder: Path) -> dict[str, Any]:
-    """What model.json says, not yet checked; where it says nothing of use, the refusal."""
+    """Read model.json without checking it; refuse one that is damaged."""
     try:
         about = json.loads((folder / "model.json").read_bytes())
         if isinstance(about["config"], dict) and isinstance(about["classes"], list):
@@ -160,43 +159,42 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def _refuse_known(source: Path, folder: Path) -> None:
-    """Before a single image is decoded; of arrays once they are there."""
-    entry = find_data(str(folder.absolute()))
+    """Refuse folders of known classes before an image is decoded. Arrays are checked once they are loaded."""
+    if find_data(str(folder.absolute())).source != "image_files":
+        return
     known = {listing.composed(str(name)) for name in _about(source)["classes"]}
-    again = (
-        [name for name in listing.class_names(folder) if name in known]
-        if entry.source == "image_files"
-        else []
-    )
-    if again:
+    if again := [name for name in listing.class_names(folder) if name in known]:
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
 
 
 def _parser(spec: Spec, usual: Values | None, add_help: bool = True) -> Parser:
-    told = "The defaults shown are the model's." if usual else "With a model, the defaults shown are its own."
-    told = f"Teach a saved model the class folders in FOLDER as its next task. {told}"
-    parser = Parser("jioc learn", description=told, add_help=add_help)
-    parser.add_argument("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
-    parser.add_argument(
-        "folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file"
+    about = "Teach a saved model the class folders in FOLDER as its next task. "
+    about += (
+        "The defaults shown are the model's." if usual else "With a model, the defaults shown are its own."
     )
-    parser.add_argument(
-        "--out", type=Path, help="keep the new model there; by default it takes the old one's place"
+    parser = Parser(
+        "jioc learn",
+        usage="jioc learn MODEL FOLDER [--out DIR] [options]",
+        description=about,
+        add_help=add_help,
     )
-    parser.add_argument(
-        "--known", default="refuse", metavar="{refuse,add}",
-        help="classes that the model knows already: refuse, or add their new images to its exemplars (refuse)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--method", metavar="FILE", help="the Python file of a method of your own, which is run"
+    add = parser.add_argument
+    add("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
+    add("folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file")
+    add("--out", type=Path, help="save the new model there; by default it replaces the old one")
+    add(
+        "--known",
+        default="refuse",
+        metavar="{refuse,add}",
+        help="known classes: refuse them, or add their new images to the model's exemplars (refuse)",
     )
+    add("--method", metavar="FILE", help=OWN_METHOD)
     add_settings(parser, spec, usual, index.taken_by("learn"))
-    parser.usage = "jioc learn MODEL FOLDER [--out DIR] [options]"
     return parser
 
 
 def _target(source: Path, out: Path | None) -> Path:
-    """Where the new model is to be; nothing that is there and is not the model itself is touched."""
+    """The folder of the new model. It is refused if it holds anything but the model itself."""
     if out is None or out.resolve() == source.resolve():
         if (source / "config.yaml").exists() and not _complete(source):
             raise Refused(f"the run in {str(source)!r} is not finished; end it with --resume, or give --out")
@@ -207,7 +205,7 @@ def _target(source: Path, out: Path | None) -> Path:
 
 
 def _begun(path: Path) -> bool:
-    """Whether learning that was killed before its model was whole may have left this."""
+    """Whether this may be left from learning that was killed before its model was complete."""
     return path.name == ".lock" or path.name.endswith((".partial", ".next.safetensors"))
 
 
@@ -218,7 +216,8 @@ def _complete(folder: Path) -> bool:
         return False
 
 
-def _held(target: Path) -> IO[bytes]:
+def _lock(target: Path) -> IO[bytes]:
+    """Make the folder, and keep other processes from writing to it."""
     try:
         target.mkdir(parents=True, exist_ok=True)
         return locked(target)
@@ -227,7 +226,7 @@ def _held(target: Path) -> IO[bytes]:
 
 
 class LearnConsole(Console):
-    """The callback of `jioc learn`."""
+    """The callback of `jioc learn`: prints its events."""
 
     def __init__(self, config: Config, target: Path, folder: Path):
         super().__init__(config, target)
@@ -238,19 +237,19 @@ class LearnConsole(Console):
         old = sum(self.sizes[:-1])
         title = coordinated(self.spec.title, c.coordination.coordinate)
         new = zip(event.classes[old:], event.counts[old:], strict=True)
-        named = printable(", ".join(f"{name} ({n:,})" for name, n in new))
+        names = printable(", ".join(f"{name} ({n:,})" for name, n in new))
         print(f"{title}, {c.backbone}, {event.device} ({event.precision})")
         exemplars = counted(sum(event.counts[:old]), "exemplar")
-        print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {named}")
-        self.bar = self.bars.add_task("", total=total_epochs(c, event.done), told="")
+        print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {names}")
+        self.bar = self.bars.add_task("", total=total_epochs(c, event.done), status="")
 
     def task(self, row: TaskRow) -> None:
-        figures = "   ".join(f"{name} {percent(of.new).strip()}" for name, of in row.by_readout.items())
+        figures = "   ".join(f"{name} {percent(a.new).strip()}" for name, a in row.by_readout.items())
         print(
             f"task {row.task}: of the new classes' test images, right among all classes: {figures}",
             flush=True,
         )
 
-    def kept(self, learner: "Learner") -> None:
+    def learnt(self, learner: "Learner") -> None:
         self.bars.stop()
         print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")

@@ -1,4 +1,4 @@
-"""The `jioc` command. Each command is a module of this folder with a `main(argv)`, imported when it is asked for."""
+"""The `jioc` command. Each command is a module of this folder, imported when it is called."""
 
 import importlib
 import sys
@@ -16,12 +16,15 @@ COMMANDS = {
     "predict": "class and score of each image: jioc predict MODEL IMAGE... [--top K] [--json]",
     "learn": "teach a saved model the new classes of a folder: jioc learn MODEL FOLDER [--out DIR] [options]",
     "export": "a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]",
-    "table": "mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] [--format text|markdown|latex|csv]",
+    "table": "mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] "
+    "[--format text|markdown|latex|csv]",
     "report": "one self-contained page of many runs: jioc report RUNS... [-o report.html] [--figures DIR]",
     "list": "methods, recipes, backbones or data sets: jioc list methods|recipes|backbones|data",
     "data": "the data sets: jioc data list, jioc data get NAME, jioc data check NAME|FOLDER",
 }
-SILENCE = 2.0  # seconds: torchrun ends all processes when one has ended, so those that say nothing let another speak
+SILENCE = (
+    2.0  # seconds: torchrun ends all processes with the first that ends, so silent ones wait for the others
+)
 
 
 def usage() -> str:
@@ -31,6 +34,7 @@ def usage() -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Run a command; print an error as one sentence and return the exit status."""
     argv = sys.argv[1:] if argv is None else argv
     debug = "--debug" in argv
     argv = [word for word in argv if word != "--debug"]

@@ -1,4 +1,4 @@
-"""`jioc predict`: a line for each image. Decoded by every core while the network answers; memory stays flat."""
+"""`jioc predict`: print a line for each image. All cores decode while the network answers."""
 
 import json
 import os
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jioc.cli.flags import Parser, add_fields, config_fields
+from jioc.cli.flags import OWN_METHOD, Parser, add_fields
+from jioc.config.schema import Config
 from jioc.data.images import listing
 from jioc.errors import Failed, Refused
 from jioc.text import PLAINLY
@@ -20,39 +21,33 @@ STDIN = "-"
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser(
-        "jioc predict", description="The class of each image, by a model that a run or `jioc learn` saved."
-    )
-    parser.add_argument("model", type=Path, help="a run's folder, or a copy of its model")
-    parser.add_argument(
-        "images", nargs="+", metavar="image", help="files, folders, or - for both on standard input"
-    )
-    parser.add_argument("--top", default="1", metavar="K", help="name the K best classes (1)")
-    parser.add_argument(
-        "--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}'
-    )
-    parser.add_argument("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    parser.add_argument(
-        "--method", metavar="FILE", help="the Python file of a method of your own, which is run"
-    )
-    add_fields(parser, config_fields(["device"]))
-    found = parser.parse(argv)
-    if not found.top.isdecimal() or int(found.top) < 1:
-        raise Refused(f"--top: {found.top!r} is no number of classes")
-    folder = model_folder(found.model)
+    about = "Print the class of each image, by a model that a run or `jioc learn` saved."
+    parser = Parser("jioc predict", description=about)
+    add = parser.add_argument
+    add("model", type=Path, help="a run's folder, or a copy of its model")
+    add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
+    add("--top", default="1", metavar="K", help="name the K best classes (1)")
+    add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
+    add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    add("--method", metavar="FILE", help=OWN_METHOD)
+    add_fields(parser, {"device": Config.model_fields["device"]})
+    args = parser.parse(argv)
+    if not args.top.isdecimal() or int(args.top) < 1:
+        raise Refused(f"--top: {args.top!r} is no number of classes")
+    folder = model_folder(args.model)
     from jioc.training.load import load
 
-    if told := unfinished(folder):
-        print(f"note: {told}", file=sys.stderr)
-    learner = load(folder, device=found.device or "auto", method=found.method)
+    if note := unfinished(folder):
+        print(f"note: {note}", file=sys.stderr)
+    learner = load(folder, device=args.device or "auto", method=args.method)
     bad = answered = 0
-    for path, answer in answers(learner, paths_of(found.images), int(found.top), found.readout):
+    for path, answer in answers(learner, paths_of(args.images), int(args.top), args.readout):
         if isinstance(answer, str):
             bad += 1
             print(f"jioc: {path!r} {answer}", file=sys.stderr)
             continue
         answered += 1
-        _print(path, answer, found.json)
+        _print(path, answer, args.json)
     sys.stdout.flush()
     if not bad and not answered:
         raise Refused("there is no image to look at")
@@ -66,7 +61,7 @@ Answer = list[tuple[str, float]]
 def answers(
     learner: "Learner", paths: Iterator[str], top: int, readout: str | None
 ) -> Iterator[tuple[str, Answer | str]]:
-    """For each path its answer, or what is wrong with the file, in the order of the paths."""
+    """Give each path its answer, or what is wrong with the file, in the order of the paths."""
     from jioc.data.images.inputs import picture_form
     from jioc.data.images.workers import decoded
 
@@ -74,14 +69,14 @@ def answers(
         scores, best = learner.confidence(part.pixels, readout).topk(min(top, len(learner.classes)))
         for row, path in enumerate(part.paths):
             if row in part.bad:
-                yield path, _of_folder(path) if os.path.isdir(path) else part.bad[row]
+                yield path, _folder_problem(path) if os.path.isdir(path) else part.bad[row]
             else:
-                named = [learner.classes[k] for k in best[row].tolist()]
-                yield path, list(zip(named, scores[row].tolist(), strict=True))
+                names = [learner.classes[k] for k in best[row].tolist()]
+                yield path, list(zip(names, scores[row].tolist(), strict=True))
 
 
-def _of_folder(path: str) -> str:
-    """Why a folder stands where an image should."""
+def _folder_problem(path: str) -> str:
+    """Say why a folder gave no images."""
     try:
         os.listdir(path)
     except OSError as error:
@@ -89,10 +84,10 @@ def _of_folder(path: str) -> str:
     return "is a folder without an image"
 
 
-def paths_of(words: list[str]) -> Iterator[str]:
-    """Every file that is meant, a folder's in natural order."""
-    for word in words:
-        for path in _on_stdin() if word == STDIN else [word]:
+def paths_of(arguments: list[str]) -> Iterator[str]:
+    """List every file of the arguments, those of a folder in natural order."""
+    for argument in arguments:
+        for path in _on_stdin() if argument == STDIN else [argument]:
             if os.path.isdir(path):
                 yield from below(path) or [path]
             else:
@@ -105,14 +100,16 @@ def _on_stdin() -> Iterator[str]:
 
 
 def below(folder: str) -> list[str]:
-    """Files in the folder and its folders, hidden ones aside; links to folders are not followed. A folder that cannot
-    be listed stands for what it may hold."""
-    found: list[str] = []
-    for where, folders, files in os.walk(folder, onerror=lambda error: found.append(error.filename)):
+    """List the files in a folder and its folders, without hidden ones and without following links.
+
+    A folder that cannot be listed is in the list itself.
+    """
+    paths: list[str] = []
+    for where, folders, files in os.walk(folder, onerror=lambda error: paths.append(error.filename)):
         folders[:] = sorted((name for name in folders if not listing.litter(name)), key=listing.natural)
-        kept = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
-        found.extend(os.path.join(where, name) for name in kept)
-    return found
+        names = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
+        paths.extend(os.path.join(where, name) for name in names)
+    return paths
 
 
 def _print(path: str, answer: Answer, as_json: bool) -> None:
@@ -121,7 +118,5 @@ def _print(path: str, answer: Answer, as_json: bool) -> None:
         print(json.dumps({"image": path, **top[0], "top": top}))
         return
     cells = [path, *(cell for name, score in answer for cell in (name, f"{score:.4f}"))]
-    line = "\t".join(
-        "".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells
-    )
-    sys.stdout.buffer.write(f"{line}\n".encode(sys.getfilesystemencoding(), PLAINLY))
+    cells = ["".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells]
+    sys.stdout.buffer.write(("\t".join(cells) + "\n").encode(sys.getfilesystemencoding(), PLAINLY))

@@ -1,4 +1,4 @@
-"""`jioc report`: one self-contained page of many runs."""
+"""`jioc report`: write one self-contained page of many runs."""
 
 from pathlib import Path
 
@@ -14,15 +14,15 @@ def main(argv: list[str]) -> int:
     add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
     add("-o", "--out", type=Path, default=Path("report.html"), help="the page (report.html)")
     add("--figures", type=Path, metavar="DIR", help="also write figures for a paper there: PDF, SVG, PNG")
-    found = parser.parse(argv)
-    groups = runs.group(runs.read(found.runs))
+    args = parser.parse(argv)
+    groups = runs.group(runs.read(args.runs))
     try:
-        page.save(groups, found.out)
+        page.save(groups, args.out)
     except OSError as error:
-        raise Failed(f"{str(found.out)!r} cannot be written: {error.strerror}") from None
-    print(f"runs: {sum(len(g.runs) for g in groups)}, settings: {len(groups)}; the page: {found.out}")
-    if found.figures is not None:
+        raise Failed(f"{str(args.out)!r} cannot be written: {error.strerror}") from None
+    print(f"runs: {sum(len(g.runs) for g in groups)}, settings: {len(groups)}; the page: {args.out}")
+    if args.figures is not None:
         from jioc.report import figures
 
-        print(f"figures: {len(figures.save(groups, found.figures))} files in {found.figures}")
+        print(f"figures: {len(figures.save(groups, args.figures))} files in {args.figures}")
     return 0

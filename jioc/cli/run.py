@@ -1,52 +1,44 @@
-"""`jioc run`: one run. What imports torch is imported once the words are right."""
+"""`jioc run`: one run. Heavy imports wait until the command line is right."""
 
+import argparse
 import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from jioc.cli.flags import HELP, Parser, add_settings, given_values, usual_values, wants_help
-from jioc.config import files
 from jioc.config.schema import Config
 from jioc.config.values import Values, digest, make
 from jioc.errors import Interrupted, Refused
 from jioc.events import Event
-from jioc.integrations import loggers
 from jioc.methods.registry import find
 from jioc.methods.specs import SPECS, Spec
-from jioc.resolve import pycil, validate
-from jioc.resolve.derive import resolve
-from jioc.resolve.overlay import overlay
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
 
 def main(argv: list[str]) -> int:
-    file, method, notes = _before_the_flags(argv)
+    method = _method(argv)
     spec = find(method)
-    found = _parser(spec, wants_help(argv)).parse(argv)
-    log = loggers.names(found.log)
-    if found.pycil is not None and method != file["method"]:
-        raise Refused(f"{str(found.pycil)!r} is an experiment of {file['method']}, not of {method}")
-    values = given_values(found, spec.options) | {"method": method}
-    if found.pycil is not None:
-        file = pycil.over(file, values)
-    config = resolve(make(**overlay(file, values)))
-    notes += validate.unused(config)
-    for note in notes if first_process() else ():
+    args = build_parser(spec, wants_help(argv)).parse(argv)
+    from jioc.integrations import loggers
+    from jioc.resolve import validate
+
+    log = loggers.names(args.log)
+    config, notes = _config(args, method, spec)
+    for note in notes + validate.unused(config) if first_process() else ():
         print(f"note: {note}", file=sys.stderr)
-    if found.dry_run:
+    if args.dry_run:
         from jioc.cli.dry_run import show
 
         if first_process():
             show(config)
         return 0
     try:
-        _run(config, found.out or default_folder(config, spec), found.resume, found.time_limit, log)
+        _run(config, args.out or default_folder(config, spec), args.resume, args.time_limit, log)
     except Interrupted as error:
-        if world_size() == 1:  # of several, torchrun knows the line
-            again = shlex.join(["jioc", "run", *argv, *([] if found.resume else ["--resume"])])
+        if world_size() == 1:  # the line of several processes begins with torchrun, which is not known here
+            again = shlex.join(["jioc", "run", *argv, *([] if args.resume else ["--resume"])])
             error.args = (f"{error}; to go on: {again}",)
         raise
     return 0
@@ -54,6 +46,7 @@ def main(argv: list[str]) -> int:
 
 def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: list[str]) -> None:
     from jioc.cli.console import Console
+    from jioc.integrations import loggers
     from jioc.training.run import execute
 
     if not first_process():
@@ -74,38 +67,65 @@ def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: l
 
 
 def default_folder(config: Config, spec: Spec) -> Path:
-    """Where a run is kept unless --out says otherwise."""
+    """The folder of a run without --out."""
     data = Path(config.data).name
     return Path("runs") / f"{spec.name}-{config.coordination.coordinate}-{data}-{digest(config)}"
 
 
-# --- the words ---
+# --- the command line ---
 
 
-def _before_the_flags(argv: list[str]) -> tuple[Values, str, list[str]]:
-    """What --config or --pycil holds, the method, and notes on the file: they decide which flags there are."""
-    known = sorted({spec.options for spec in SPECS.values()}, key=lambda options: -len(options.__mro__))
-    every = replace(SPECS["bic"], options=type("Every", (*known,), {}))  # which has a second stage, too
-    found, rest = _parser(every, help=False).parse_known_args([word for word in argv if word not in HELP])
-    if found.config and found.pycil:
-        raise Refused("--config and --pycil exclude each other")
-    file, notes = dict[str, Any](), list[str]()
-    if found.pycil:
-        file, notes = pycil.read(found.pycil, ordered=bool(found.order or found.order_seed))
-    elif found.config:
-        file = files.read(found.config)
-    named = next((word for word in (found.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
+def _method(argv: list[str]) -> str:
+    """Find the method, which decides what flags there are: the first word, or anywhere, or in a file."""
     if argv and not argv[0].startswith("-"):
-        named = argv[0]
-    elif named is None and any(word.startswith("-") for word in rest):
-        _parser(find(str(file.get("method", "icarl"))), help=False).parse(argv)  # which says what is wrong
-    named = named or found.method or file.get("method")
-    if named is None and not wants_help(argv):
+        return argv[0]
+    options = sorted({spec.options for spec in SPECS.values()}, key=lambda options: -len(options.__mro__))
+    every = replace(SPECS["bic"], options=type("Every", (*options,), {}))  # bic has a second stage, too
+    args, rest = build_parser(every).parse_known_args([word for word in argv if word not in HELP])
+    file, _ = _file(args)
+    method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
+    if method is None and any(word.startswith("-") for word in rest):
+        likely = find(str(file.get("method", "icarl")))
+        build_parser(likely).parse(argv)  # this refuses the wrong flag
+    method = method or args.method or file.get("method")
+    if method is None and not wants_help(argv):
         raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
-    return file, str(named or "icarl"), notes
+    return str(method or "icarl")
 
 
-def _parser(spec: Spec, help: bool) -> Parser:
+def _file(args: argparse.Namespace) -> tuple[Values, list[str]]:
+    """Read what --config or --pycil names, with notes on it."""
+    if args.config and args.pycil:
+        raise Refused("--config and --pycil exclude each other")
+    if args.pycil:
+        from jioc.resolve import pycil
+
+        return pycil.read(args.pycil, ordered=bool(args.order or args.order_seed))
+    if args.config:
+        from jioc.config import files
+
+        return files.read(args.config), []
+    return {}, []
+
+
+def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, list[str]]:
+    """The resolved settings of the flags over those of a file, with notes on the file."""
+    from jioc.resolve.derive import resolve
+    from jioc.resolve.overlay import overlay
+
+    file, notes = _file(args)
+    flags = given_values(args, spec.options) | {"method": method}
+    if args.pycil:
+        from jioc.resolve import pycil
+
+        if method != file["method"]:
+            raise Refused(f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}")
+        file = pycil.rescaled(file, flags)
+    return resolve(make(**overlay(file, flags))), notes
+
+
+def build_parser(spec: Spec, help: bool = False) -> Parser:
+    """The flags of a run of a method. `help`: with the defaults that follow from the method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
     parser = Parser("jioc run", usage="jioc run METHOD [options]", description=about)
     parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
@@ -114,11 +134,7 @@ def _parser(spec: Spec, help: bool) -> Parser:
     add("--config", type=Path, help="a config.yaml; flags override it")
     add("--pycil", type=Path, metavar="JSON", help="an experiment file of PyCIL; flags override it")
     add("--out", type=Path, help="the run's folder (runs/METHOD-…)")
-    add(
-        "--resume",
-        action="store_true",
-        help="go on from the last checkpoint there; start where there is none",
-    )
+    add("--resume", action="store_true", help="go on from the last checkpoint there, or start")
     add(
         "--time-limit",
         type=duration,

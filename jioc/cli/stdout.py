@@ -1,4 +1,4 @@
-"""Standard output whose reader may leave, and which may lack letters."""
+"""Standard output that survives a closed pipe and letters that its encoding lacks."""
 
 import io
 import os
@@ -11,10 +11,9 @@ from jioc.text import PLAINLY
 
 
 class PipeSafeStdout(io.FileIO):
-    """Standard output, whose reader may leave (`jioc table runs | head`): the command then ends without a word.
+    """Standard output that ends the command in silence when its reader has left (`jioc table runs | head`).
 
-    SIGPIPE would end it, too, and just as well where any other pipe breaks, such as one to a process that died. What
-    its encoding lacks is written plainly.
+    SIGPIPE would do so too, but also when any other pipe breaks, such as one to a process that died.
     """
 
     def write(self, data: Any) -> int:
@@ -25,11 +24,12 @@ class PipeSafeStdout(io.FileIO):
 
     @classmethod
     def behind(cls, stream: TextIO | None) -> TextIO:
+        """Wrap a standard stream; print stand-ins for letters that its encoding lacks."""
         if stream is None:  # it was closed
             return open(os.devnull, "w", encoding="utf-8", errors=PLAINLY)  # noqa: SIM115
         if stream not in (sys.__stdout__, sys.__stderr__) or not isinstance(stream, io.TextIOWrapper):
             return stream
-        with suppress(BrokenPipeError):  # told by the next write
+        with suppress(BrokenPipeError):  # the next write notices it
             stream.flush()
         raw = cls(stream.fileno(), "w", closefd=False)
         return io.TextIOWrapper(

@@ -1,4 +1,4 @@
-"""`jioc table`: mean ± standard deviation over seeds, beside the paper's figures."""
+"""`jioc table`: print mean ± standard deviation over seeds, with the paper's figures."""
 
 import math
 import sys
@@ -40,7 +40,7 @@ def _parser() -> Parser:
     parser = Parser("jioc table", description=about)
     add = parser.add_argument
     add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
-    add("--paper", action="store_true", help="beside the paper's figures where the setting matches")
+    add("--paper", action="store_true", help="also the paper's figures where the setting matches")
     add("--recipe", type=recipes.find, help="also the settings of a recipe that were not run")
     add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
     add("--by-task", action="store_true", help="the accuracy after each task on all, old and new classes")

@@ -1,4 +1,4 @@
-"""What can be set: every setting with its type, default and help, and the files that settings are kept in.
+"""Settings: declared once (`schema`), looked up (`index`), checked (`values`), read from files (`files`).
 
-Imports the modules beside this folder. No torch, no numpy.
+May import the modules at the top of the package. No torch, no numpy.
 """

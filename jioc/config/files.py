@@ -1,4 +1,4 @@
-"""Settings in files: YAML in which a name stands once, and the config.yaml of a run."""
+"""Settings in files: YAML without repeated names, and the config.yaml of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -10,13 +10,13 @@ from jioc.config.values import Values, plain
 from jioc.errors import Refused, first_line
 
 HEADER = """\
-# All settings of a run. `given` names those that somebody chose; the others follow from them, and follow anew where a
-# flag beside this file changes what they follow from. Who edits a value adds its name.
+# All settings of a run. `given` names those that somebody chose; the others follow from them, and follow anew
+# where a flag of `jioc run --config` changes what they follow from. Who edits a value adds its name there.
 """
 
 
-class Once(yaml.SafeLoader):
-    """YAML in which a name stands once in its place; PyYAML by itself takes the last of several in silence."""
+class UniqueKeyLoader(yaml.SafeLoader):
+    """Refuse a name that stands twice in one place; PyYAML alone takes the last one in silence."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
@@ -33,9 +33,9 @@ class Once(yaml.SafeLoader):
 
 
 def read(path: Path) -> Values:
-    """Read the values of a config.yaml; they are not checked yet."""
+    """Read the values of a YAML file; they are not checked yet."""
     try:
-        values = yaml.load(path.read_text(encoding="utf-8"), Once)
+        values = yaml.load(path.read_text(encoding="utf-8"), UniqueKeyLoader)
     except FileNotFoundError:
         raise Refused(f"there is no configuration {str(path)!r}") from None
     except yaml.MarkedYAMLError as error:
@@ -43,7 +43,7 @@ def read(path: Path) -> Values:
         raise Refused(
             f"{str(path)!r}{line}: cannot be read as YAML: {error.problem or error.context}"
         ) from None
-    except (OSError, ValueError, yaml.YAMLError) as error:  # a date that is none is a ValueError
+    except (OSError, ValueError, yaml.YAMLError) as error:  # a date that does not exist is a ValueError
         raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
     if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
@@ -51,5 +51,5 @@ def read(path: Path) -> Values:
 
 
 def text(config: Config) -> str:
-    """What config.yaml holds."""
+    """The content of a run's config.yaml."""
     return HEADER + yaml.safe_dump(plain(config), sort_keys=False)

@@ -1,8 +1,8 @@
-"""Every setting of a run, declared once: type, default, help, and what flags, tables and merging must know of it.
+"""Every setting of a run, declared once: type, default, help, and what other modules need to know about it.
 
-A field of `Config`, or of one of its parts, is a flag of `jioc run`, a line of `config.yaml` and a keyword of
-`jioc.run`; its docstring is its help. `index.py` answers questions about all of them. A method's own options are
-declared beside the method (`methods/options.py`).
+A field of `Config`, or of one of its parts, is a flag of `jioc run`, a line of config.yaml and a keyword of
+`jioc.run`; its docstring is its help. `index.py` answers questions about them; `docs/settings.md` lists
+all. A method's own options are declared with the methods (`methods/options.py`).
 """
 
 import os
@@ -26,28 +26,27 @@ SECTIONS = {  # headings of `jioc run --help`, in order
 
 @dataclass(frozen=True)
 class About:
-    """What must be known of a setting beside its type, default and help."""
+    """What is declared with a setting, in addition to its type, default and help."""
 
-    section: str = ""  # a key of SECTIONS; of a part's setting that of the part
-    group: str = ""  # settings that some question takes together: images, reading, tasks, order, seeds, step
-    label: Literal["value", "place", "title"] = (
-        "value"  # in tables: beside the title, in the place, in the title
-    )
-    machine: bool = False  # belongs to the machine: a resumed run may have another
-    commands: tuple[str, ...] = ("learn", "estimator")  # beside `jioc run`, which takes every setting
+    section: str = ""  # a key of SECTIONS; a part of `later`, `first`, … stands in the section of the whole
+    group: str = ""  # settings that belong together: images, reading, tasks, order, seeds, step
+    label: Literal["value", "place", "title"] = "value"  # where tables show it
+    machine: bool = False  # a resumed run may have another value
+    commands: tuple[str, ...] = ("learn", "estimator")  # that take it, besides `jioc run`, which takes all
     follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
-    excludes: tuple[str, ...] = ()  # what cannot be given beside it, and gives way to it in a file
-    resets: tuple[str, ...] = ()  # what gives way to it in a file, and may be given beside it
+    excludes: tuple[str, ...] = ()  # cannot be given together with it; over a file, it replaces these
+    resets: tuple[str, ...] = ()  # over a file, it replaces these; they can be given together with it
     part: str = ""  # of JIOC: inputs, outputs, or distillation (a part of outputs)
-    only: tuple[str, ...] = ()  # of a grid: the values of --on under which it means something
+    only: tuple[str, ...] = ()  # for an option of `jioc grid`: the values of --on that use it
+    metavar: str = ""  # the name of its value in the help; by default the last word of its name
 
 
-def setting(default: Any, section: str = "", *, metavar: str | None = None, **about: Any) -> Any:
-    """A field with what must be known of it. `metavar`: what the help calls its value."""
-    return Field(default, json_schema_extra={"about": About(section, **about), "metavar": metavar})  # type: ignore[dict-item]
+def setting(default: Any, section: str = "", **about: Any) -> Any:
+    """Declare a field together with what `About` holds."""
+    return Field(default, json_schema_extra={"about": About(section, **about)})  # type: ignore[dict-item]
 
 
-TEMPERATURE = 2.0  # of every distillation, as in PyCIL
+TEMPERATURE = 2.0  # the default of every distillation, as in PyCIL
 
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
@@ -58,21 +57,21 @@ Within01 = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
-def _place(given: Any) -> Any:
-    """Turn a path into a word; ./digits is a folder and digits a data set."""
-    if not isinstance(given, Path):
-        return given
-    return str(given) if os.sep in str(given) else os.path.join(os.curdir, given)
+def _path_as_text(value: Any) -> Any:
+    """Turn a path into text that stays a path: ./digits is a folder, digits a data set."""
+    if not isinstance(value, Path):
+        return value
+    return str(value) if os.sep in str(value) else os.path.join(os.curdir, value)
 
 
-Word = Annotated[str, BeforeValidator(_place)]
+Word = Annotated[str, BeforeValidator(_path_as_text)]
 LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
 Coordinate = Literal["none", "ic", "oc", "jioc"]
 HostKD = Literal["replace", "keep", "add", "drop"]
 
 
 class Options(BaseModel):
-    """Settings that refuse unknown names and never change."""
+    """A set of settings. It refuses unknown names and cannot be changed."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, validate_default=True
@@ -80,7 +79,7 @@ class Options(BaseModel):
 
 
 class Schedule(Options):
-    """How long and how fast a stage trains. What is not given comes from the method (PyCIL's schedules)."""
+    """How long and how fast a stage trains. What is not given follows from the method (PyCIL's schedules)."""
 
     epochs: Positive | None = setting(None, follows=("method", "later.epochs"))
     """Epochs. Milestones, the first task and a second stage scale with those of the later tasks."""
@@ -95,7 +94,7 @@ class Schedule(Options):
 
 
 class Coordination(Options):
-    """JIOC and the readings that its paper leaves open. `coordination.JIOC` is these options with the formula."""
+    """JIOC, and what its paper leaves open. `coordination.JIOC` applies the formula with these options."""
 
     coordinate: Coordinate = setting("none", label="title")
     """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
@@ -110,52 +109,55 @@ class Coordination(Options):
     delta: Literal["detached", "differentiated"] = setting("detached", part="inputs")
     """Hold the input weight 1 - p_y constant, or differentiate through it (the focal loss)."""
     delta_scale: Literal["plain", "mean1", "per-class"] = setting("plain", part="inputs")
-    """Take the input weight as it is, divide it by its batch mean, or average it over the batch's images of a class."""
+    """Take the input weight as it is, divide it by its batch mean, or average it over the batch's images of a
+    class."""
     oc_data: Literal["all", "new", "old"] = setting("all", part="distillation")
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = setting("task", part="distillation")
     """Take a softmax for each past task, or one over all old classes."""
     host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
-    """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it, kept beside
-    it (add), or dropped with it; by default replaced, and kept where it is the same already (SS-IL)."""
+    """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it,
+    kept with it (add), or dropped with it; by default replaced, or kept where it is the same (SS-IL)."""
     suppress_scale: Literal["task", "batch", "old-mean"] = setting("task", part="outputs")
-    """Divide the suppression by the new images of the task, by those of the batch, or by the batch's old images."""
+    """Divide the suppression by the new images of the task, by those of the batch, or by the batch's old
+    images."""
 
 
-SETTLED = ("estimator",)  # takes what a saved model has settled for its next classes
+FIXED = ("estimator",)  # not `jioc learn`: a saved model has fixed it for all classes to come
 FILES = ("data", "learn")  # commands that read image files
-CHECKED = ("data",)  # `jioc data check`, which takes what decides the tasks
+SPLIT: dict[str, Any] = {"group": "tasks", "label": "place", "commands": ("data", "estimator")}
+TASKS = ("data",)  # `jioc data check` takes it: it decides the images or the tasks
 
 
 class Config(Options):
-    """What a run is: `method` and everything else that can be chosen."""
+    """All settings of a run."""
 
     method: Word = setting(..., label="title", commands=())
     """The method: a registered name, or a Python file that registers one."""
 
     # --- what is learnt ---
     data: Word = setting("digits", "data", group="images", label="place", commands=())
-    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of path, label
-    and perhaps split; or a Python file whose load() returns arrays."""
-    data_dir: Path | None = setting(None, "data", group="reading", machine=True, commands=CHECKED)
+    """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of
+    path, label and perhaps split; or a Python file whose load() returns arrays."""
+    data_dir: Path | None = setting(None, "data", group="reading", machine=True, commands=TASKS)
     """Where the official files lie (also JIOC_DATA)."""
     image_size: Annotated[int, Field(ge=4, le=1024)] | None = setting(
-        None, "data", group="images", follows=("data",), commands=CHECKED
+        None, "data", group="images", follows=("data",), commands=TASKS
     )
-    """Side of the square that the network sees; by default the data set's, for a folder that of its images."""
+    """Side of the square that the network sees; by default the data set's, or that of a folder's images."""
     canvas: Annotated[int, Field(ge=4, le=2048)] | None = setting(
-        None, "data", group="images", follows=("image_size",), commands=CHECKED
+        None, "data", group="images", follows=("image_size",), commands=TASKS
     )
     """Side at which images are kept, from which crops are taken; 8/7 of a size above 64, else the size."""
-    colour: Literal["auto", "rgb", "grey"] = setting("auto", "data", group="images", commands=CHECKED)
+    colour: Literal["auto", "rgb", "grey"] = setting("auto", "data", group="images", commands=TASKS)
     """Channels of a folder's images: grey where all are, three as soon as one has colour."""
     mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = setting(
-        None, "data", group="reading", commands=SETTLED
+        None, "data", group="reading", commands=FIXED
     )
     """Mean of each channel, of levels in [0, 1]; by default the data set's, for a folder measured."""
-    std: tuple[Above0, ...] | None = setting(None, "data", group="reading", commands=SETTLED)
+    std: tuple[Above0, ...] | None = setting(None, "data", group="reading", commands=FIXED)
     """Standard deviation of each channel, likewise."""
-    flip: bool | None = setting(None, "data", group="reading", commands=SETTLED)
+    flip: bool | None = setting(None, "data", group="reading", commands=FIXED)
     """Mirror training images at random; by default everything but digits."""
     on_bad: Literal["skip", "fail"] = setting("skip", "data", group="reading", commands=FILES)
     """Leave out a file that is no usable image, and name it; or end the run."""
@@ -163,45 +165,25 @@ class Config(Options):
     """Share of each class that becomes the test set, where none is given."""
     split_seed: Seed = setting(1993, "data", group="images", commands=FILES)
     """Seed of that split."""
-    long_tail: LongTail | None = setting(None, "data", label="place", commands=CHECKED)
+    long_tail: LongTail | None = setting(None, "data", label="place", commands=TASKS)
     """Exponential counts, most / fewest = this factor; `paper` gives the paper's exact counts on CIFAR."""
-    long_tail_order: Literal["original", "learnt", "shuffled"] = setting("original", "data", commands=CHECKED)
+    long_tail_order: Literal["original", "learnt", "shuffled"] = setting("original", "data", commands=TASKS)
     """How counts are assigned to classes: by original label, by the order of learning, or shuffled."""
     holdout: Share = setting(0.0, "data", label="place", commands=())
     """Share of the training images of each class to measure accuracy on; the test set is then not used."""
-    tasks: Positive | None = setting(
-        None, "data", group="tasks", label="place", commands=("data", "estimator"),
-        excludes=("base", "increment", "task_sizes"),
-    )  # fmt: skip
+    tasks: Positive | None = setting(None, "data", **SPLIT, excludes=("base", "increment", "task_sizes"))
     """Number of tasks of equal size (the first ones are larger where it does not divide)."""
-    base: Positive | None = setting(
-        None,
-        "data",
-        group="tasks",
-        label="place",
-        commands=("data", "estimator"),
-        excludes=("tasks", "task_sizes"),
-    )
+    base: Positive | None = setting(None, "data", **SPLIT, excludes=("tasks", "task_sizes"))
     """Classes of the first task."""
-    increment: Positive | None = setting(
-        None,
-        "data",
-        group="tasks",
-        label="place",
-        commands=("data", "estimator"),
-        excludes=("tasks", "task_sizes"),
-    )
+    increment: Positive | None = setting(None, "data", **SPLIT, excludes=("tasks", "task_sizes"))
     """Classes of each later task; the last may be smaller."""
     task_sizes: tuple[Positive, ...] | None = setting(
-        None, "data", group="tasks", label="place", commands=("data", "estimator"),
-        excludes=("tasks", "base", "increment"),
-    )  # fmt: skip
-    """Classes of every task, such as 4,3,3."""
-    order: tuple[int | str, ...] | None = setting(
-        None, "data", group="order", metavar="FILE", commands=CHECKED
+        None, "data", **SPLIT, excludes=("tasks", "base", "increment")
     )
+    """Classes of every task, such as 4,3,3."""
+    order: tuple[int | str, ...] | None = setting(None, "data", group="order", metavar="FILE", commands=TASKS)
     """File with the class order: names or original labels, separated by white space or one a line."""
-    order_seed: Seed = setting(1993, "data", group="order", excludes=("order",), commands=CHECKED)
+    order_seed: Seed = setting(1993, "data", group="order", excludes=("order",), commands=TASKS)
     """Seed of the class order."""
 
     # --- what is remembered ---
@@ -214,28 +196,28 @@ class Config(Options):
     select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
     keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))
-    """Save the exemplars beside the model; without them it cannot learn on."""
+    """Save the exemplars with the model; without them it cannot learn on."""
 
     # --- the network ---
     backbone: str | None = setting(
-        None, "network", label="place", follows=("data", "image_size"), commands=SETTLED
+        None, "network", label="place", follows=("data", "image_size"), commands=FIXED
     )
     """Backbone; by default the data set's."""
     stem: Literal["cifar", "cifar-pool", "imagenet"] | None = setting(
-        None, "network", follows=("data", "image_size"), commands=SETTLED
+        None, "network", follows=("data", "image_size"), commands=FIXED
     )
     """First layers: 3x3 convolution, the same with max-pooling, or 7x7 with stride 2 and max-pooling."""
 
     # --- training ---
     later: Schedule = setting(Schedule(), "training")
-    first: Schedule = setting(Schedule(), "training", commands=SETTLED)
+    first: Schedule = setting(Schedule(), "training", commands=FIXED)
     second: Schedule = setting(Schedule(), "training")
     batch_size: Positive = setting(128, "training")
     """Images a step; the last, smaller batch is trained on too."""
     momentum: Share = setting(0.9, "training")
     """Momentum of SGD."""
     augment: Literal["standard", "autoaugment", "none"] = setting("standard", "training")
-    """Augment training images as is usual for the data set, also with AutoAugment and Cutout, or not at all."""
+    """Augment training images as usual for the data set, also with AutoAugment and Cutout, or not at all."""
 
     coordination: Coordination = setting(Coordination(), "coordination")
     options: dict[str, Any] = setting({}, "options", follows=("method",))
@@ -269,7 +251,8 @@ class Config(Options):
     data_cache: Path | None = setting(None, "machine", group="reading", machine=True, commands=FILES)
     """Where decoded images are kept (also JIOC_CACHE); by default the user's cache folder."""
     stream: Literal["auto", "yes", "no"] = setting("auto", "machine", machine=True)
-    """Send batches from the disk as they are needed; auto: where the images take most of a CUDA device's memory."""
+    """Send batches from the disk as they are needed; auto: where the images take most of a CUDA device's
+    memory."""
     checkpoint_every: Amount = setting(30.0, "machine", machine=True, metavar="SECONDS", commands=())
     """Minimum seconds between checkpoints within a stage."""
 
@@ -281,26 +264,16 @@ class Config(Options):
         if self._given is not None:
             return self._given
         names = []
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, Options):
-                names += [
-                    f"{name}.{key}"
-                    for key, part in value
-                    if key in value.model_fields_set and part is not None
-                ]
-            elif name == "options":
-                names += [f"options.{key}" for key in value]
-            elif name in self.model_fields_set and value is not None:
-                names.append(name)
+        for name, value in self.model_dump(exclude_unset=True, exclude_none=True).items():
+            names += [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
         return tuple(names)
 
     def filled(self, given: tuple[str, ...], **values: Any) -> "Config":
-        """This configuration with other values, of which the named ones were given."""
+        """A copy with other values. `given`: the names of the settings that somebody gave."""
         config = self.model_copy(update=values)
         config._given = given
         return config
 
     def __eq__(self, other: object) -> bool:
-        """Two runs are the same where all their settings are, whoever chose them."""
+        """Compare the values of all settings; who chose them does not matter."""
         return isinstance(other, Config) and self.__dict__ == other.__dict__

@@ -1,4 +1,4 @@
-"""Settings as plain values: nested as in config.yaml, or flat by their dotted names. Checked here, and compared."""
+"""Settings as plain values: checked, compared, nested as in config.yaml or flat by their dotted names."""
 
 import hashlib
 import json
@@ -24,69 +24,70 @@ def make(**values: Any) -> Config:
     if given is None:
         return config
     if not isinstance(given, (list, tuple)) or not all(isinstance(path, str) for path in given):
-        raise Refused(
-            "given: it should be a list of the settings that were given, such as [method, later.epochs]"
-        )
+        raise Refused("given: it should be a list of settings, such as [method, later.epochs]")
+    known = index.every()
+    if strange := [path for path in given if path not in known and not path.startswith("options.")]:
+        raise Refused(f"given: {strange[0]!r} is no setting; names are as in [method, later.epochs]")
     return config.filled(tuple(path for path in flat(plain(config)) if path in given))
 
 
 def plain(config: Config) -> Values:
-    """The configuration as JSON and YAML hold it, with the names of what was given."""
+    """The configuration as JSON and YAML hold it, with the names of the settings that were given."""
     return json.loads(config.model_dump_json()) | {"given": list(config.given)}
 
 
 def digest(config: Config) -> str:
-    """Eight letters that tell two settings apart, wherever they run and whoever chose them."""
-    values = {k: v for k, v in plain(config).items() if k not in (*index.MACHINE, "given")}
+    """Eight letters that differ between two settings, whatever the machine and whoever chose them."""
+    values = {name: v for name, v in plain(config).items() if name not in (*index.MACHINE, "given")}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:8]
 
 
-def flat(values: Values, path: str = "") -> Values:
-    """Settings by their dotted names."""
-    found: Values = {}
+def flat(values: Values, prefix: str = "") -> Values:
+    """Turn nested settings into settings by dotted names."""
+    paths: Values = {}
     for key, value in values.items():
-        found |= flat(value, f"{path}{key}.") if isinstance(value, dict) else {path + key: value}
-    return found
+        paths |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return paths
 
 
 def nested(values: Values) -> Values:
-    """Settings in sections, of dotted names and sections alike."""
-    found: Values = {}
+    """Turn settings by dotted names into nested ones; what is nested already stays so."""
+    sections: Values = {}
     for key, value in values.items():
         section, _, name = key.rpartition(".")
         if section:
-            found.setdefault(section, {})[name] = value
+            sections.setdefault(section, {})[name] = value
         elif isinstance(value, dict):
-            found.setdefault(key, {}).update(value)
+            sections.setdefault(key, {}).update(value)
         else:
-            found[key] = value
-    return found
+            sections[key] = value
+    return sections
 
 
 def by_keys(keys: Values, options: type[Options]) -> Values:
-    """Values by the names of their flags, nested; of a key that is no setting nothing is taken."""
-    paths = {one.key: path for path, one in index.every(options).items()}
+    """Turn values by the names of their flags into nested ones; leave out a key that is no setting."""
+    paths = {setting.key: path for path, setting in index.every(options).items()}
     return nested({paths[key]: value for key, value in keys.items() if key in paths})
 
 
 def at(values: Values, path: str) -> Any:
-    """The setting of a dotted name; None where there is none."""
+    """The value of a dotted name; None where there is none."""
     value: Any = values
-    for word in path.split("."):
-        value = value.get(word) if isinstance(value, dict) else None
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def drop(values: Values, path: str) -> None:
-    """Take a setting out, where it is there."""
+    """Remove a setting, where it is there."""
     section, _, name = path.rpartition(".")
-    held = values.get(section) if section else values
-    if isinstance(held, dict):
-        held.pop(name, None)
+    settings = values.get(section) if section else values
+    if isinstance(settings, dict):
+        settings.pop(name, None)
 
 
 def differences(a: Values, b: Values) -> list[str]:
-    """Dotted names of the settings in which two configurations differ, whoever gave them."""
+    """Dotted names of the settings in which two configurations differ, whoever chose them."""
     a, b = flat(a), flat(b)
     return sorted(path for path in a.keys() | b.keys() if path != "given" and a.get(path) != b.get(path))
 
@@ -95,27 +96,27 @@ def differences(a: Values, b: Values) -> list[str]:
 
 
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
-    """Turn pydantic's first complaint into a sentence with the flag's name; without a prefix, with the setting's."""
+    """Turn pydantic's first complaint into a sentence that names the flag; without a prefix, the setting."""
     first = error.errors()[0]
-    place = [word for word in first["loc"] if isinstance(word, str)]
+    names = [name for name in first["loc"] if isinstance(name, str)]
     if first["type"] == "extra_forbidden":
-        home = _home(place[0]) if error.title == "Config" and len(first["loc"]) == 1 else ""
-        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration{home}")
-    named = [word for word in place if not word.startswith(("constrained", "literal", "function"))]
-    path = ".".join(named[:2]) if named and named[0] in index.PARTS else (named or [str(error.title)])[0]
+        hint = _hint(names[0]) if error.title == "Config" and len(first["loc"]) == 1 else ""
+        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration{hint}")
+    names = [name for name in names if not name.startswith(("constrained", "literal", "function"))]
+    path = ".".join(names[:2]) if names and names[0] in index.PARTS else (names or [str(error.title)])[0]
     path = path.removeprefix("options.")
-    name = index.setting(path).key if prefix else path.rpartition(".")[2]
-    told = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
-    told = told.replace("input should be", "it should be")
+    name = index.setting(path).flag if prefix else path.rpartition(".")[2]
+    why = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
+    why = why.replace("input should be", "it should be")
     if first["type"] == "string_pattern_mismatch":
-        told = "it should be auto, cpu, cuda or cuda:1"  # the only setting with a pattern
-    return Refused(f"{index.flag(name) if prefix else name}: {first['input']!r} is refused: {told}")
+        why = "it should be auto, cpu, cuda or cuda:1"  # the only setting with a pattern
+    return Refused(f"{name}: {first['input']!r} is refused: {why}")
 
 
-def _home(name: str) -> str:
-    """Where a setting that is looked for in the wrong place is."""
-    for one in index.every().values():
-        if one.section and one.key == name:
-            return f"; {one.section!r} has {one.name!r}"
+def _hint(name: str) -> str:
+    """Say where a setting is that stands in the wrong place, or name the nearest one."""
+    for setting in index.every().values():
+        if setting.section and setting.key == name:
+            return f"; {setting.section!r} has {setting.name!r}"
     near = get_close_matches(name, Config.model_fields, n=1)
     return f"; did you mean {near[0]!r}?" if near else "; a method's own are in 'options'"

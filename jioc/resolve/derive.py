@@ -1,6 +1,6 @@
-"""What follows from what was given: a rule for each setting that others decide, and a configuration filled in by them.
+"""Fill in the settings that nobody gave: one rule for each setting that others decide. No torch here.
 
-`config/schema.py` declares which settings a setting follows from; here is how. No torch.
+`config/schema.py` declares which settings a setting follows from; the rules say how.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ from jioc.resolve import validate
 
 
 def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None) -> Config:
-    """Fill in every setting that was not given, and refuse what cannot be.
+    """Fill in every setting that was not given, and refuse what contradicts itself.
 
-    `entry`: of data that is in memory already; otherwise `config.data` names it. `spec`: likewise of the method.
+    `entry`: of data that is already in memory; else `config.data` names it. `spec`: likewise of the method.
     """
     spec = spec or find_method(config.method)
     if entry is None:
@@ -37,30 +37,28 @@ def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None
 
 
 class Known:
-    """The settings as far as they are known, flat, beside the entries of the method and the data.
+    """The settings that are known so far, by dotted names, with the entries of the method and the data.
 
-    Where the method or the data is not known, what follows from it is not either.
+    Without an entry, what follows from it stays unknown.
     """
 
     def __init__(self, values: Values, spec: Spec | None = None, entry: Entry | None = None):
         self.values, self.spec, self.entry = values, spec, entry
 
     def fill(self) -> "Known":
-        """Give every setting that has none the value that follows."""
+        """Give every setting that has no value the one that follows from the others."""
         for path, rule in RULES.items():
             if self.values.get(path) is None:
                 self.values[path] = rule(self)
         for stage in index.STAGES:
-            usual = self.stage(stage)
-            silent = (
-                self.values[f"{stage}.milestones"] == () and usual is not None and usual.milestones is None
-            )
-            if silent or self.values[f"{stage}.decay"] == "cosine":
-                self.values[f"{stage}.milestones"] = None
+            usual, path = self.stage(stage), f"{stage}.milestones"
+            cosine = self.values[f"{stage}.decay"] == "cosine"
+            if cosine or (self.values[path] == () and usual is not None and usual.milestones is None):
+                self.values[path] = None
         return self
 
     def follows(self, path: str) -> Any:
-        """The value that a setting would have if nobody had given it, all others being as they are."""
+        """The value that a setting would have if nobody had given it and all others stayed as they are."""
         if path in RULES:
             return RULES[path](self)
         section, _, name = path.rpartition(".")
@@ -70,22 +68,22 @@ class Known:
         return index.setting(path).field.default
 
     def departures(self) -> Values:
-        """The settings that are not what follows from the others."""
-        found = {}
+        """The settings that do not have the value that follows from the others. For values as in JSON."""
+        departing = {}
         for path, value in self.values.items():
             usual = self.follows(path)
             if value is not None and value != (list(usual) if isinstance(usual, tuple) else usual):
-                found[path] = value
-        return found
+                departing[path] = value
+        return departing
 
-    # --- what the rules ask for ---
+    # --- used by the rules ---
 
     def stage(self, name: str) -> Schedule | None:
         """The method's usual schedule of a stage."""
         return getattr(self.spec, name) if self.spec else None
 
     def ratio(self, name: str) -> float:
-        """How many times as long, or as fast, the later tasks are as is usual for the method."""
+        """How many times as long (epochs), or as fast (lr), as usual for the method the later tasks are."""
         usual, now = getattr(self.stage("later"), name), self.values.get(f"later.{name}")
         return 1.0 if None in (usual, now) else now / usual
 
@@ -93,18 +91,16 @@ class Known:
 Rule = Callable[[Known], Any]
 
 
-def _epochs(stage: str, known: Known) -> int | None:
-    usual = known.stage(stage)
-    if usual is None or usual.epochs is None:
-        return None
-    return usual.epochs if stage == "later" else max(1, round(usual.epochs * known.ratio("epochs")))
+def _as_usual(name: str, stage: str, known: Known) -> Any:
+    return getattr(known.stage(stage), name, None)
 
 
-def _lr(stage: str, known: Known) -> float | None:
-    usual = known.stage(stage)
-    if usual is None or usual.lr is None:
-        return None
-    return usual.lr if stage == "later" else usual.lr * known.ratio("lr")
+def _scaled(name: str, stage: str, known: Known) -> Any:
+    """The usual epochs or learning rate, scaled as those of the later tasks are."""
+    usual = _as_usual(name, stage, known)
+    if usual is None or stage == "later":
+        return usual
+    return max(1, round(usual * known.ratio(name))) if name == "epochs" else usual * known.ratio(name)
 
 
 def _milestones(stage: str, known: Known) -> tuple[int, ...] | None:
@@ -112,10 +108,6 @@ def _milestones(stage: str, known: Known) -> tuple[int, ...] | None:
     if usual is None or not usual.milestones or not epochs or known.values.get(f"{stage}.decay") == "cosine":
         return None
     return rescale_milestones(usual.milestones, usual.epochs or epochs, epochs)
-
-
-def _of_stage(name: str, stage: str, known: Known) -> Any:
-    return getattr(known.stage(stage), name, None)
 
 
 def _size(known: Known) -> int | None:
@@ -133,9 +125,8 @@ def _network(part: int, known: Known) -> str | None:
     """The backbone (0) or its stem (1): the data set's, or the one that suits the size."""
     if known.entry is None:
         return None
-    return (known.entry.backbone, known.entry.stem)[part] or network_for(known.values.get("image_size") or 1)[
-        part
-    ]
+    usual = (known.entry.backbone, known.entry.stem)[part]
+    return usual or network_for(known.values.get("image_size") or 1)[part]
 
 
 RULES: dict[str, Rule] = {  # each after those that it follows from
@@ -148,8 +139,8 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "data_seed": lambda known: known.values.get("seed"),
 }
 for stage in index.STAGES:
-    RULES[f"{stage}.epochs"] = partial(_epochs, stage)
-    RULES[f"{stage}.lr"] = partial(_lr, stage)
-    RULES[f"{stage}.decay"] = partial(_of_stage, "decay", stage)
+    RULES[f"{stage}.epochs"] = partial(_scaled, "epochs", stage)
+    RULES[f"{stage}.lr"] = partial(_scaled, "lr", stage)
+    RULES[f"{stage}.decay"] = partial(_as_usual, "decay", stage)
     RULES[f"{stage}.milestones"] = partial(_milestones, stage)
-    RULES[f"{stage}.weight_decay"] = partial(_of_stage, "weight_decay", stage)
+    RULES[f"{stage}.weight_decay"] = partial(_as_usual, "weight_decay", stage)

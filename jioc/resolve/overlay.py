@@ -1,4 +1,4 @@
-"""Settings laid over those of a file: a flag over --config, a run of a grid over its base, a recipe under a flag."""
+"""Lay settings over others: flags over --config, a run of a grid over its base, flags over a recipe."""
 
 import copy
 from contextlib import suppress
@@ -16,40 +16,42 @@ from jioc.resolve.derive import Known
 
 
 def overlay(below: Values, above: Values) -> Values:
-    """Lay settings over a file's. What the file gives stays, but for what is over it or excluded by that.
+    """Lay settings over a file's. What the file gives stays, unless `above` gives or excludes it.
 
-    A run's own config.yaml names what was given; the rest of it is dropped where it follows from something that is over
-    it, and follows anew. Milestones that were given move with the length of their stage.
+    A run's own config.yaml names what was given. The rest of it is dropped where `above` changes what it
+    follows from, and will follow anew. Milestones that were given move with the length of their stage.
     """
-    both, over = copy.deepcopy(below), _given(above)
-    before = _given(below)
-    for path in index.affected(over, flat(below)):
-        if path not in before:
+    both, before, over = copy.deepcopy(below), given_names(below), given_names(above)
+    changed = [path for path in over if str(at(above, path)) != str(at(below, path))]
+    for path in index.affected(changed, flat(below)):
+        if path not in before and at(below, path) is not None:
             drop(both, path)
+    replaced = {path for path, value in flat(above).items() if value is None}
     for path in over:
         about = index.setting(path).about
-        for rival in (*about.excludes, *about.resets):
-            drop(both, rival)
-    for key, value in above.items():
-        both[key] = (
-            both[key] | value if isinstance(value, dict) and isinstance(both.get(key), dict) else value
-        )
+        replaced.update(about.excludes, about.resets)
+    for path in replaced:
+        drop(both, path)
+    for name, value in above.items():
+        if isinstance(value, dict) and isinstance(both.get(name), dict):
+            value = both[name] | value
+        both[name] = value
     if "given" in both:
-        both["given"] = [path for path in dict.fromkeys([*before, *over]) if at(both, path) is not None]
+        both["given"] = [*dict.fromkeys([*(path for path in before if path not in replaced), *over])]
     for stage in index.STAGES:
         if at(both, f"{stage}.milestones") and at(above, f"{stage}.milestones") is None:
             both[stage]["milestones"] = _moved(below[stage], stage, both)
     return both
 
 
-def _given(values: Values) -> list[str]:
-    """The settings that somebody gave: those that a run's file names, otherwise all that are there."""
+def given_names(values: Values) -> list[str]:
+    """The settings that somebody gave: those that a run's file names, otherwise all that have a value."""
     named = values.get("given")
     return list(named) if isinstance(named, list) else [p for p, v in flat(values).items() if v is not None]
 
 
 def _moved(written: Values, stage: str, values: Values) -> Any:
-    """Milestones that were written for a stage of one length, in one of another; what is no schedule as it is."""
+    """Move milestones that were written for another length of the stage; leave what is no schedule alone."""
     with suppress(ValidationError, Refused):
         before = Schedule.model_validate(written).epochs
         now = _length(stage, values)
@@ -59,7 +61,7 @@ def _moved(written: Values, stage: str, values: Values) -> Any:
 
 
 def _length(stage: str, values: Values) -> Any:
-    """Epochs of a stage: as given, or as they follow from the method and the later tasks."""
+    """The epochs of a stage: as given, or as they follow from the method and the later tasks."""
     stages = {name: values.get(name, {}) for name in index.STAGES}
     known = flat(make(method="", **stages).model_dump(include=set(index.STAGES)))
     if known[f"{stage}.epochs"] is None and isinstance(values.get("method"), str):

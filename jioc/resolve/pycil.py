@@ -1,8 +1,8 @@
-"""A PyCIL experiment file (exps/*.json) as our settings: the run that PyCIL would run. No torch.
+"""Read a PyCIL experiment file (exps/*.json) as settings of the run that PyCIL would run. No torch here.
 
-Every key is answered for: it becomes a setting, or it says what is so here anyway, or it is refused by name. The
-schedules that PyCIL keeps in its code are those of `methods/specs.py`; where a method's code in PyCIL departs from its
-paper, the option that departs likewise is set. `docs/pycil.md` is the page for people.
+Every key becomes a setting, or has the only value that there is here, or is refused by name. The schedules in
+PyCIL's code are those of `methods/specs.py`. Where PyCIL's code of a method departs from its paper, the
+option that departs in the same way is set. `docs/pycil.md` explains it to users.
 """
 
 import json
@@ -19,9 +19,9 @@ from jioc.methods.registry import own_options
 from jioc.methods.specs import SPECS, Spec
 
 Targets = dict[str, tuple[str, ...]]
-"""For a key of PyCIL, the settings that it gives a value to, with dots."""
+"""The dotted names of the settings that a key of PyCIL sets."""
 
-STEPS: Targets = {  # a first task of its own, and the rate falls at milestones
+STEPS: Targets = {  # the first task has its own numbers; the rate falls at milestones
     "init_epoch": ("first.epochs",),
     "init_epochs": ("first.epochs",),
     "init_lr": ("first.lr",),
@@ -35,8 +35,8 @@ STEPS: Targets = {  # a first task of its own, and the rate falls at milestones
 }
 
 
-def _alike(*stages: str) -> Targets:
-    """Stages that PyCIL trains with the same numbers."""
+def _shared(*stages: str) -> Targets:
+    """The targets of keys that set several stages alike."""
     keys = {"epochs": "epochs", "lrate": "lr", "milestones": "milestones", "weight_decay": "weight_decay"}
     return {key: tuple(f"{stage}.{part}" for stage in stages) for key, part in keys.items()}
 
@@ -64,13 +64,13 @@ DECAYS = {"init_lr_decay": 0.1, "lrate_decay": 0.1}
 
 @dataclass(frozen=True)
 class Known:
-    """What a method of PyCIL has in its file, beside what all have."""
+    """The keys of a method of PyCIL, in addition to those that all have."""
 
     targets: Targets
-    only: dict[str, Any] = field(default_factory=lambda: dict(DECAYS))  # the one value that there is here
-    idle: tuple[str, ...] = ()  # changes nothing in PyCIL either
+    only: dict[str, Any] = field(default_factory=lambda: dict(DECAYS))  # keys with a single value here
+    ignored: tuple[str, ...] = ()  # keys that change nothing in PyCIL either
     cosine: bool = False  # its networks are called cosine_...
-    options: dict[str, Any] = field(default_factory=dict)  # that make our method PyCIL's
+    options: dict[str, Any] = field(default_factory=dict)  # the options that do as PyCIL's code
 
 
 METHODS = {
@@ -80,29 +80,31 @@ METHODS = {
     "icarl": Known({**STEPS, **TEMPERATURE}),
     "wa": Known({**STEPS, **TEMPERATURE}),
     "der": Known(STEPS),
-    "bic": Known({**_alike("first", "later", "second"), **TEMPERATURE}, options={"bias_loss": "pycil"}),
+    "bic": Known({**_shared("first", "later", "second"), **TEMPERATURE}, options={"bias_loss": "pycil"}),
     "podnet": Known(PODNET, only={}, cosine=True, options={"nca": "pycil"}),
     "coil": Known(
-        {**_alike("first", "later"), **TEMPERATURE, "sinkhorn": ("options.sinkhorn",)},
+        {**_shared("first", "later"), **TEMPERATURE, "sinkhorn": ("options.sinkhorn",)},
         only={**DECAYS, "norm_term": 3.0, "reg_term": 1e-3},
-        idle=("calibration_term",),
+        ignored=("calibration_term",),
         cosine=True,
     ),
     "foster": Known(
-        {**FOSTER, **TEMPERATURE}, only={"is_teacher_wa": False, "is_student_wa": False}, idle=("wa_value",)
+        {**FOSTER, **TEMPERATURE},
+        only={"is_teacher_wa": False, "is_student_wa": False},
+        ignored=("wa_value",),
     ),
 }
 COMMON: Targets = {"init_cls": ("base",), "increment": ("increment",), "batch_size": ("batch_size",)}
 NEEDED = ("model_name", "dataset", "convnet_type", "init_cls", "increment", "memory_size", "shuffle", "seed")
 MORE = ("memory_per_class", "fixed_memory", "device")
-IDLE = ("prefix", "num_workers", "wb-project")
-COIL_MEMORY = 2000  # whatever its file says
+IGNORED = ("prefix", "num_workers", "wb-project")
+COIL_MEMORY = 2000  # in PyCIL's code, whatever the file holds
 
 
 def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
-    """The settings of a PyCIL file, and what a person should know of them.
+    """Read the settings of a PyCIL file, and notes on them for the user.
 
-    `ordered`: the class order comes from elsewhere, so that the file's seeds may be several.
+    `ordered`: the class order comes from a flag, so the file may list several seeds.
     """
     given, notes = _load(path), list[str]()
     place = f"in {path.name!r}"
@@ -126,21 +128,22 @@ def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
     return values, notes
 
 
-def over(values: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
-    """A file's settings under our flags: with --epochs and --lr all its stages keep the file's own proportions."""
-    file, found = make(**values), dict(values)
-    given = make(method=file.method, later=said.get("later", {})).later
-    ratios = [
-        (getattr(given, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")
-    ]
+def rescaled(values: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+    """Scale all stages of a file to --epochs and --lr, so that they keep the file's own proportions."""
+    file, scaled = make(**values), dict(values)
+    wanted = make(method=file.method, later=flags.get("later", {})).later
+    length, rate = (
+        (getattr(wanted, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")
+    )
     for name in STAGES:
         stage = getattr(file, name)
         if stage.epochs is not None:
-            found[name] = rescale(stage, *ratios).model_dump(exclude_none=True)
-    return found
+            scaled[name] = rescale(stage, length, rate).model_dump(exclude_none=True)
+    return scaled
 
 
 def _load(path: Path) -> dict[str, Any]:
+    """Read the JSON; refuse what is no file of PyCIL."""
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -159,10 +162,11 @@ def _load(path: Path) -> dict[str, Any]:
 
 
 def _refuse_unknown(given: dict[str, Any], known: Known, name: str, place: str) -> None:
-    words = {*NEEDED, *MORE, *IDLE, *COMMON, *known.targets, *known.only, *known.idle}
-    strange = [key for key in given if key not in words]
+    """Refuse keys that nobody knows, and values that have no counterpart here."""
+    keys = {*NEEDED, *MORE, *IGNORED, *COMMON, *known.targets, *known.only, *known.ignored}
+    strange = [key for key in given if key not in keys]
     if len(strange) == 1:
-        raise unknown(f"key {place} for {name}", strange[0], words)
+        raise unknown(f"key {place} for {name}", strange[0], keys)
     if strange:
         raise Refused(f"unknown keys {place} for {name}: {', '.join(map(repr, strange))}")
     for key, value in known.only.items():
@@ -173,38 +177,40 @@ def _refuse_unknown(given: dict[str, Any], known: Known, name: str, place: str) 
 
 
 def _usual(spec: Spec, known: Known) -> dict[str, Any]:
-    """The method with the schedules of PyCIL's code, whole, so that what the file gives changes nothing else."""
+    """The method with all schedules of PyCIL's code, so that a key of the file changes nothing else."""
     stages = {name: stage for name in STAGES if (stage := getattr(spec, name)) is not None}
     schedules = {name: stage.model_dump(exclude_none=True) for name, stage in stages.items()}
     return {"method": spec.name, **schedules, "options": dict(known.options)}
 
 
 def _fill(values: dict[str, Any], given: dict[str, Any], targets: Targets, place: str) -> None:
-    """Each key's value to its settings; versions of PyCIL differ in names, and two that disagree are refused."""
-    told: dict[str, str] = {}
+    """Set what each key stands for. Versions of PyCIL differ in names; refuse two that disagree."""
+    set_by: dict[str, str] = {}
     for key in [key for key in targets if key in given]:
         if given[key] is None:
             raise Refused(f"{key} {place} has no value")
         for target in targets[key]:
-            before = told.setdefault(target, key)
+            before = set_by.setdefault(target, key)
             if before != key and given[before] != given[key]:
                 raise Refused(f"{before} and {key} {place} contradict each other")
             section, _, part = target.rpartition(".")
             (values[section] if section else values)[part] = given[key]
 
 
-def _backbone(word: str, known: Known, name: str, place: str) -> str:
-    """PyCIL's cosine_ networks have no last ReLU; here the method knows whether it wants one."""
-    plain = word.removeprefix("cosine_")
-    if (plain != word) != known.cosine:
+def _backbone(network: str, known: Known, name: str, place: str) -> str:
+    """Take cosine_ off the name: it means no last ReLU, and here the method decides that."""
+    plain = network.removeprefix("cosine_")
+    if (plain != network) != known.cosine:
         kind = "with cosine_ networks alone" if known.cosine else "without cosine_ networks"
         raise Refused(
-            f"convnet_type {word!r} {place}: {name} is here {kind}; {'cosine_' * known.cosine}{plain} would be known"
+            f"convnet_type {network!r} {place}: {name} is here {kind}; "
+            f"{'cosine_' * known.cosine}{plain} would be known"
         )
     return plain
 
 
 def _memory(given: dict[str, Any], values: dict[str, Any], name: str, place: str, notes: list[str]) -> None:
+    """Set the memory: a total, or exemplars of each class."""
     fixed = given.get("fixed_memory", False)
     if name == "coil":
         values["memory"] = COIL_MEMORY
@@ -224,7 +230,7 @@ def _memory(given: dict[str, Any], values: dict[str, Any], name: str, place: str
 
 
 def _order(given: dict[str, Any], values: dict[str, Any], place: str, ordered: bool) -> None:
-    """PyCIL's seed is the class order's; its weights always start from torch's seed 1, as ours do by default."""
+    """Set the class order by PyCIL's seed. Its weights always start from seed 1, as ours do by default."""
     if ordered:
         return
     if not given["shuffle"]:
@@ -240,6 +246,7 @@ def _order(given: dict[str, Any], values: dict[str, Any], place: str, ordered: b
 
 
 def _device(given: dict[str, Any], values: dict[str, Any], place: str, notes: list[str]) -> None:
+    """Set the device; -1 is the CPU."""
     devices = given.get("device", [])
     devices = [str(d) for d in (devices if isinstance(devices, list) else [devices])]
     if devices == ["-1"]:

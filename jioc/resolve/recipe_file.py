@@ -1,4 +1,4 @@
-"""A recipe: named runs, their seeds, the length of their schedules. Also one that somebody keeps in a YAML file.
+"""A recipe: named runs, their seeds, the length of their schedules. Here: read from a YAML file.
 
 base: {method: icarl, data: cifar100, memory: 1000}          settings of every run
 runs: {plain: {}, jioc: {coordination.coordinate: jioc}}     a name, and what it changes
@@ -23,43 +23,46 @@ from jioc.errors import Refused
 from jioc.methods.registry import find, own_options
 from jioc.methods.specs import Spec
 from jioc.resolve import validate
-from jioc.resolve.overlay import overlay
+from jioc.resolve.overlay import given_names, overlay
 
 Runs = dict[str, Values]
-PLAIN: Values = {
-    "coordination": {"coordinate": "none"}
-}  # below flags that hold for every run, and may miss some
+PLAIN: Values = {"coordination": {"coordinate": "none"}}  # so that a flag for all runs may be idle in some
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
 class Recipe:
+    """Named runs. `make` gives their settings, nested as in config.yaml; the rest are defaults."""
+
     name: str
     about: str
     make: Callable[[], Runs]
     seeds: tuple[int, ...] = (1, 2, 3)
-    scale: float = 1.0  # of the schedules, where the command does not say
+    scale: float = 1.0  # of the schedules, without --scale
 
 
 def scaled(values: Values, spec: Spec, scale: float) -> Values:
-    """Make the schedules that many times as long; what is not given follows the tasks after the first."""
+    """Make the schedules `scale` times as long; a stage that has no length follows the later tasks."""
     if scale == 1:
         return values
-    given, found = make(**values), dict(values)
-    for stage in index.STAGES:
-        part: Schedule = getattr(given, stage)
-        if stage == "later" and part.epochs is None:
-            part = part.model_copy(update={"epochs": spec.later.epochs})
-        if part.epochs is not None:
-            found[stage] = rescale(part, scale).model_dump(mode="json", exclude_none=True)
-            found |= {"given": [*values["given"], f"{stage}.epochs"]} if "given" in values else {}
-    return found
+    config, longer = make(**values), dict(values)
+    for name in index.STAGES:
+        stage: Schedule = getattr(config, name)
+        if name == "later" and stage.epochs is None:
+            stage = stage.model_copy(update={"epochs": spec.later.epochs})
+        if stage.epochs is not None:
+            longer[name] = rescale(stage, scale).model_dump(mode="json", exclude_none=True)
+            if "given" in longer:
+                longer["given"] = [*longer["given"], f"{name}.epochs"]
+    return longer
 
 
 # --- in a file ---
 
 
 class File(Options):
+    """The content of a recipe file; the top of this module shows one."""
+
     base: Values = {}
     runs: dict[str, Values | None] = {}
     matrix: dict[str, list[Any]] = {}
@@ -68,7 +71,7 @@ class File(Options):
 
 
 def read(path: Path) -> Recipe:
-    """Read a recipe from a file; settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
+    """Read a recipe; its settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
     try:
         file = File.model_validate(files.read(path))
     except ValidationError as error:
@@ -89,15 +92,16 @@ def read(path: Path) -> Recipe:
 
 
 def _combined(file: File) -> Iterator[tuple[str, Values]]:
-    """Every run of a file by its name."""
-    if empty := [key for key, of in file.matrix.items() if not of]:
+    """The runs of a file: each of `runs` with each combination of the matrix, over the base."""
+    if empty := [key for key, values in file.matrix.items() if not values]:
         raise Refused(f"{empty[0]} has no values in the matrix")
     if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
         raise Refused("a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
-    base = overlay(PLAIN, _seedless(nested(file.base)))
-    axes = [[(key, value) for value in of] for key, of in file.matrix.items()]
-    for (word, change), cell in itertools.product((file.runs or {"": {}}).items(), itertools.product(*axes)):
-        name = "-".join([word] * bool(word) + [_word(key, value) for key, value in cell])
+    base = overlay(PLAIN, _without_seed(nested(file.base)))
+    axes = [[(key, value) for value in values] for key, values in file.matrix.items()]
+    runs, cells = (file.runs or {"": {}}).items(), itertools.product(*axes)
+    for (run, change), cell in itertools.product(runs, cells):
+        name = "-".join([run] * bool(run) + [_label(key, value) for key, value in cell])
         if not NAME.fullmatch(name):
             raise Refused(f"{name!r} cannot name a folder; letters, digits and . _ + - can")
         own = overlay(nested(change or {}), nested(dict(cell)))
@@ -115,16 +119,14 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
         yield name, values
 
 
-def _seedless(base: Values) -> Values:
-    """Take out the seed of the run that the settings may be of, and those that follow it: a grid has its own."""
-    seed = base.get("seed")
-    return {
-        k: v for k, v in base.items() if not (k == "seed" or (k in ("init_seed", "data_seed") and v == seed))
-    }
+def _without_seed(base: Values) -> Values:
+    """Take out the seed that the base may have, and the seeds that follow from it: a grid has its own."""
+    stay = {*given_names(base)} - {"seed"}
+    return {name: value for name, value in base.items() if name not in index.SEEDS or name in stay}
 
 
-def _word(key: str, value: Any) -> str:
-    """What tells a value in a run's name: jioc, memory-40."""
+def _label(key: str, value: Any) -> str:
+    """A value of the matrix in a run's name: jioc, memory-40."""
     if isinstance(value, str):
         return value
     text = ",".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -1,7 +1,7 @@
-"""The paper's tables as runs, the controls that it lacks, and the study of its readings. No torch here.
+"""Our recipes: the paper's tables, controls that it lacks, and a study of what it leaves open. No torch here.
 
-A recipe is a function that gives named settings, in the shape of config.yaml; what it leaves out is a default. The
-names say the setting in full, so that several recipes can share a folder and a run that two of them want is run once.
+A recipe is a function that returns named settings, nested as in config.yaml. A name tells the whole setting:
+recipes can share a folder, and a run of two recipes runs once.
 """
 
 from collections.abc import Iterator
@@ -34,23 +34,18 @@ class Column:
     tail: bool = False
 
     def name(self, row: str) -> str:
-        """cifar100-lt-resnet18-1000-icarl-none."""
-        word = row.replace("+", "-") if "+" in row else f"{row}-none"
-        return f"{self.prefix}-{word}"
+        """cifar100-lt-resnet18-1000-icarl-none for the row icarl."""
+        return f"{self.prefix}-{row.replace('+', '-') if '+' in row else f'{row}-none'}"
 
     @property
     def prefix(self) -> str:
         return f"{self.data}{'-lt' if self.tail else ''}-{self.backbone}-{self.memory}"
 
     def values(self, row: str) -> Values:
+        """The settings of a row: a method, perhaps with + and the word of --coordinate."""
         method, _, coordinate = row.partition("+")
-        values: Values = {
-            "method": method,
-            "data": self.data,
-            "backbone": self.backbone,
-            "memory": self.memory,
-        }
-        values["tasks"] = 5 if self.data == "cifar10" else 10
+        values: Values = {"method": method, "data": self.data, "backbone": self.backbone}
+        values |= {"memory": self.memory, "tasks": 5 if self.data == "cifar10" else 10}
         if self.tail:
             values["long_tail"] = "paper"
         if coordinate:
@@ -58,7 +53,7 @@ class Column:
         return values
 
     def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
-        """The paper implements its methods with PyCIL: where that departs from a method as published, both are run."""
+        """Each row as published, and once more as PyCIL, which the paper uses, departs from it."""
         for row in rows:
             yield self.name(row), self.values(row)
             if row in METHODS and METHODS[row].options:
@@ -96,18 +91,6 @@ def table3() -> Runs:
     return {name: values for column in where for name, values in column.runs(HOSTS)}
 
 
-def table4() -> Runs:
-    return dict(RES18_TAIL.runs(LOSSES))
-
-
-def table5() -> Runs:
-    return dict(RES18.runs(LOSSES))
-
-
-def table6() -> Runs:
-    return dict(RES32.runs(LOSSES))
-
-
 def figure4() -> Runs:
     """SS-IL without and with output coordination; the paper does not say with how many exemplars."""
     return {
@@ -118,17 +101,18 @@ def figure4() -> Runs:
 
 
 def comparison() -> Runs:
-    """Two columns whole, in the order of the paper: its ten methods, what they are compared with, JIOC on more."""
+    """Two whole columns: the paper's ten methods in its order, then other methods and JIOC on more hosts."""
     return {name: values for column in (RES32_LARGE, RES32_TAIL) for name, values in column.runs(COMPARED)}
 
 
 def comparison_checks() -> Runs:
     """What may explain figures of the comparison.
 
-    What PyCIL's code does whatever its settings say, 20 exemplars a class in FOSTER and 2000 in COIL, and FOSTER with
-    the augmentation of its published figure; BiC without last batches of a few images, which batch normalisation takes
-    by themselves; JIOC's parts on WA, the host that loses most by it, and a hundredth of the suppression on SS-IL,
-    whose own loss does not hold new heads up against old ones.
+    - What PyCIL's code does whatever its settings: 20 exemplars a class in FOSTER, 2000 in COIL.
+    - FOSTER with the augmentation of its published figure.
+    - BiC without last batches of a few images, which batch normalisation takes by themselves.
+    - JIOC's parts on WA, which loses most by it.
+    - A hundredth of the suppression on SS-IL, whose own loss does not compare new heads with old ones.
     """
     foster = RES32_LARGE.values("foster") | {"memory_per_class": 20}
     coil = Column("cifar100", "resnet32", 2000, tail=True)
@@ -151,7 +135,7 @@ def comparison_checks() -> Runs:
 
 
 def table6_controls() -> Runs:
-    """What JIOC must be more than: a larger distillation weight, the focal loss, class-balanced cross-entropy."""
+    """Controls that JIOC must beat: more distillation, the focal loss, class-balanced cross-entropy."""
     changes: Runs = {f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)}
     changes["icarl-focal"] = {"coordination": {"coordinate": "ic", "delta": "differentiated"}}
     changes |= {f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)}
@@ -159,54 +143,41 @@ def table6_controls() -> Runs:
 
 
 def study() -> Runs:
-    """Table 6's losses on a hold-out, and each reading of the paper changed alone in every loss that it touches."""
+    """Table 6's losses on a hold-out, and each reading of the paper changed alone where it matters."""
     plain = RES32.values("icarl") | {"holdout": 0.1}
-    runs: Runs = {
-        word: plain | {"coordination": {"coordinate": word}} for word in ("none", "ic", "oc", "jioc")
-    }
-    for losses, changes in READINGS:
+    words = ("none", "ic", "oc", "jioc")
+    runs: Runs = {loss: plain | {"coordination": {"coordinate": loss}} for loss in words}
+    for losses, changes in READINGS.items():
         for change in changes:
             for loss in losses:
                 runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
-    for loss in ("none", "ic", "oc", "jioc"):  # the paper's two GPUs: BN sees half a batch
+    for loss in words:  # the paper's two GPUs: BN sees half a batch
         runs[f"{loss}-half-batch-bn"] = plain | {"coordination": {"coordinate": loss}, "accumulate": 2}
     return runs
 
 
-READINGS: tuple[tuple[tuple[str, ...], tuple[Values, ...]], ...] = (
-    (
-        ("ic", "jioc"),
-        ({"delta": "differentiated"}, {"delta_scale": "mean1"}, {"delta_scale": "per-class"}),
-    ),
-    (
-        ("oc", "jioc"),
-        (
-            *({"temperature": t} for t in (1, 4)),
-            {"kd_t2": True},
-            *({"gamma1": g} for g in (0.25, 0.5, 2)),
-            *({"gamma2": g} for g in (0, 0.1, 0.5, 5)),
-            *({"suppress_scale": word} for word in ("batch", "old-mean")),
-            *({"oc_data": word} for word in ("new", "old")),
-            {"oc_heads": "joint"},
-            {"host_kd": "add"},
-        ),
-    ),
-)
+READINGS: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
+    ("ic", "jioc"): [{"delta": "differentiated"}, {"delta_scale": "mean1"}, {"delta_scale": "per-class"}],
+    ("oc", "jioc"): [
+        *({"temperature": t} for t in (1, 4)),
+        {"kd_t2": True},
+        *({"gamma1": g} for g in (0.25, 0.5, 2)),
+        *({"gamma2": g} for g in (0, 0.1, 0.5, 5)),
+        *({"suppress_scale": scale} for scale in ("batch", "old-mean")),
+        *({"oc_data": images} for images in ("new", "old")),
+        {"oc_heads": "joint"},
+        {"host_kd": "add"},
+    ],
+}
 
 
 def study_suppression() -> Runs:
-    """What the study found to matter, further: the suppression's strength, alone and with what else helped."""
+    """The suppression's strength, which the study found to matter, alone and with what else helped."""
     plain = RES32.values("icarl") | {"holdout": 0.1}
     strong = {"suppress_scale": "old-mean"}
-    changes: list[Values] = [{"gamma2": g} for g in (2, 10, 20)]
-    changes += [
-        strong | change for change in ({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2})
-    ]
-    changes += [
-        strong | {"delta_scale": "mean1"},
-        strong | {"delta": "differentiated"},
-        strong | {"temperature": 4},
-    ]
+    others: list[Values] = [{}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2}]
+    others += [{"delta_scale": "mean1"}, {"delta": "differentiated"}, {"temperature": 4}]
+    changes: list[Values] = [*({"gamma2": g} for g in (2, 10, 20)), *(strong | other for other in others)]
     runs: Runs = {"none": plain}
     for loss in ("oc", "jioc"):
         for change in changes:
@@ -216,9 +187,11 @@ def study_suppression() -> Runs:
 
 
 def _reading(loss: str, change: Values) -> str:
-    """jioc-suppress-scale-old-mean-gamma2-2: the studies' name of a setting."""
-    told = (f"{key.replace('_', '-')}-{'yes' if value is True else value}" for key, value in change.items())
-    return "-".join([loss, *told])
+    """The studies' name of a setting: jioc-suppress-scale-old-mean-gamma2-2."""
+    changes = (
+        f"{key.replace('_', '-')}-{'yes' if value is True else value}" for key, value in change.items()
+    )
+    return "-".join([loss, *changes])
 
 
 def stems() -> Runs:
@@ -249,9 +222,11 @@ RECIPES = {
     for recipe in [
         Recipe("table2", "the long-tailed data sets, ten methods", table2),
         Recipe("table3", "the balanced data sets, ten methods", table3),
-        Recipe("table4", "iCaRL's four losses, CIFAR-100-LT, ResNet18", table4),
-        Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", table5),
-        Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", table6),
+        Recipe(
+            "table4", "iCaRL's four losses, CIFAR-100-LT, ResNet18", lambda: dict(RES18_TAIL.runs(LOSSES))
+        ),
+        Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", lambda: dict(RES18.runs(LOSSES))),
+        Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", lambda: dict(RES32.runs(LOSSES))),
         Recipe("figure4", "SS-IL without and with output coordination", figure4),
         Recipe("comparison", "CIFAR-100 and its long tail, ResNet32, every method", comparison, seeds=(1,)),
         Recipe(
@@ -285,10 +260,10 @@ RECIPES = {
 }
 
 
-def find(word: str) -> Recipe:
-    """The recipe of that name, or the one that a YAML file holds."""
-    if word.endswith((".yaml", ".yml")):
-        return recipe_file.read(Path(word))
-    if word not in RECIPES:
-        raise unknown("recipe", word, RECIPES)
-    return RECIPES[word]
+def find(name: str) -> Recipe:
+    """Find the recipe of that name, or read the one in a YAML file."""
+    if name.endswith((".yaml", ".yml")):
+        return recipe_file.read(Path(name))
+    if name not in RECIPES:
+        raise unknown("recipe", name, RECIPES)
+    return RECIPES[name]

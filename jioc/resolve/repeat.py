@@ -1,10 +1,10 @@
-"""The line that repeats a run: the flags that it needs and no others. No torch."""
+"""The command line that repeats a run: the flags that it needs and no others. No torch here."""
 
 import shlex
 from typing import Any
 
 from jioc.config import index
-from jioc.config.schema import Config
+from jioc.config.schema import Config, Schedule
 from jioc.config.values import at, flat, plain
 from jioc.data.find import find as find_data
 from jioc.methods.registry import find as find_method
@@ -25,34 +25,29 @@ def argv(config: Config) -> list[str]:
         return [config.method, "--config", "config.yaml"]
     values, spec = plain(config), find_method(config.method)
     del values["given"]
-    departs = Known(flat(values), spec, find_data(config.data)).departures()
+    departing = Known(flat(values), spec, find_data(config.data)).departures()
     skipped = index.MACHINE | {"method"} | ({"memory"} if config.memory_per_class else set())
-    paths = [
-        path
-        for path in index.every(spec.options)
-        if path not in skipped and (path in departs or path == "seed")
-    ]
-    paths += [path for path in _needed(config, paths) if path not in paths]
-    words = [config.method]
-    for path in paths:
-        words += _flag(index.setting(path).flag, at(values, path))
-    return words
+    wanted = departing.keys() | {"seed"} | _required(config, {*departing})
+    arguments = [config.method]
+    for path, setting in index.every(spec.options).items():
+        if path in wanted - skipped:
+            arguments += _flag(setting.flag, at(values, path))
+    return arguments
 
 
-def _needed(config: Config, paths: list[str]) -> list[str]:
-    """Flags without which others would be refused, because nobody would have chosen what leaves them without effect."""
-    found = []
-    if config.coordination.coordinate == "none" and any(path.startswith("coordination.") for path in paths):
-        found.append("coordination.coordinate")
-    for stage in index.STAGES:
-        epochs = getattr(config, stage).epochs
-        if f"{stage}.milestones" in paths and any(
-            m >= epochs for m in getattr(config, stage).milestones or ()
-        ):
-            found.append(f"{stage}.epochs")
-        if f"{stage}.decay" in paths and getattr(config, stage).decay == "steps":
-            found.append(f"{stage}.milestones")
-    return found
+def _required(config: Config, departing: set[str]) -> set[str]:
+    """Flags without which others would be refused as without effect."""
+    required = set()
+    if config.coordination.coordinate == "none" and any(p.startswith("coordination.") for p in departing):
+        required.add("coordination.coordinate")
+    for name in index.STAGES:
+        stage: Schedule = getattr(config, name)
+        late = [m for m in stage.milestones or () if m >= (stage.epochs or 0)]
+        if late and f"{name}.milestones" in departing:
+            required.add(f"{name}.epochs")
+        if stage.decay == "steps" and f"{name}.decay" in departing:
+            required.add(f"{name}.milestones")
+    return required
 
 
 def _flag(name: str, value: Any) -> list[str]:

@@ -1,4 +1,4 @@
-"""Checks of settings alone, before any image is read. Those with data and device are in `training/preflight.py`."""
+"""Check settings alone, before any image is read. `training/preflight.py` adds data and device."""
 
 import itertools
 from collections.abc import Iterable
@@ -20,14 +20,14 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
     _fixed_size(config, entry)
     _network(config, entry)
     _memory(config, spec)
-    if entry.place is None:  # of somebody's own images some classes may prove to hold none
+    if entry.place is None:  # in a folder, some classes may turn out to be empty
         small_memory(config, entry.classes, spec)
     for stage in index.STAGES:
-        _rising(stage, getattr(config, stage).milestones or ())
+        _increasing(stage, getattr(config, stage).milestones or ())
 
 
 def excluded(given: dict[str, object]) -> None:
-    """Refuse flags that cannot be given together. How classes are split is checked once their number is known."""
+    """Refuse flags that exclude each other. How classes are split is checked once their number is known."""
     for a, b in itertools.permutations(given, 2):
         one = index.setting(a)
         if b in one.about.excludes and one.about.group != "tasks":
@@ -46,17 +46,18 @@ def _fixed_size(config: Config, entry: Entry) -> None:
         return
     if (config.image_size, config.canvas) != (entry.size, entry.size):
         raise Refused(
-            f"{entry.name} comes as images of {entry.size}x{entry.size}; --image-size and --canvas cannot change that"
+            f"{entry.name} comes as images of {entry.size}x{entry.size}; "
+            "--image-size and --canvas cannot change that"
         )
 
 
 def _network(config: Config, entry: Entry) -> None:
-    """Refuse layers for images and convolutions for vectors; a name that nobody knows is refused too."""
+    """Refuse an unknown backbone, a multi-layer perceptron for images, and convolutions for vectors."""
     name = config.backbone or ""
-    layers = isinstance(backbones.shape(name), backbones.Layers)
-    if layers and entry.source != "vectors":
+    for_vectors = isinstance(backbones.shape(name), backbones.Layers)
+    if for_vectors and entry.source != "vectors":
         raise Refused(f"--backbone {name} is for vectors, and {entry.name} holds images")
-    if entry.source == "vectors" and not layers:
+    if entry.source == "vectors" and not for_vectors:
         raise Refused(f"--backbone {name} is for images; vectors are learnt by mlp")
 
 
@@ -96,11 +97,11 @@ def small_memory(config: Config, classes: int, spec: Spec) -> None:
         )
 
 
-def _rising(stage: str, milestones: tuple[int, ...]) -> None:
+def _increasing(stage: str, milestones: tuple[int, ...]) -> None:
     """Refuse milestones out of order."""
-    rising = sorted(set(milestones))
-    if list(milestones) != rising:
-        given, better = (",".join(map(str, epochs)) for epochs in (milestones, rising))
+    increasing = sorted(set(milestones))
+    if list(milestones) != increasing:
+        given, better = (",".join(map(str, epochs)) for epochs in (milestones, increasing))
         name = index.setting(f"{stage}.milestones").flag
         raise Refused(f"{name} {given}: each should be later than the one before, as in {name} {better}")
 
@@ -109,7 +110,7 @@ def _rising(stage: str, milestones: tuple[int, ...]) -> None:
 
 
 def idle_coordination(coordinate: str, given: Iterable[str]) -> None:
-    """Refuse options of JIOC where nobody chose what is coordinated."""
+    """Refuse options of JIOC where nothing is coordinated and nobody chose that."""
     if coordinate == "none" and "coordinate" not in given and (flags := ", ".join(map(flag, given))):
         raise Refused(
             f"{flags}: without effect, because nothing is coordinated; add --coordinate jioc, ic or oc"
@@ -117,34 +118,33 @@ def idle_coordination(coordinate: str, given: Iterable[str]) -> None:
 
 
 def _given(config: Config, section: str) -> list[str]:
-    """Which settings of a section were given."""
+    """The names of the settings of a section that were given."""
     return [path.rpartition(".")[2] for path in config.given if path.startswith(f"{section}.")]
 
 
 def unused(config: Config) -> list[str]:
-    """Note the given settings that change nothing; refuse them where nobody chose what makes them so."""
+    """List notes on given settings that change nothing; refuse them where nobody gave the reason for it."""
     notes = [note for stage in index.STAGES for note in _unused_schedule(stage, config)]
     c = config.coordination
-    idle = index.without_effect(c.coordinate, c.host_kd)
-    if names := [name for name in _given(config, "coordination") if name in idle]:
-        why = f" --host-kd {c.host_kd}" * (not set(names) <= set(index.without_effect(c.coordinate, None)))
-        flags = ", ".join(map(flag, names))
-        notes.append(f"{flags}: without effect under --coordinate {c.coordinate}{why}")
+    unused_names = index.without_effect(c.coordinate, c.host_kd)
+    if names := [name for name in _given(config, "coordination") if name in unused_names]:
+        by_host_kd = not set(names) <= set(index.without_effect(c.coordinate, None))
+        why = f"--coordinate {c.coordinate}" + f" --host-kd {c.host_kd}" * by_host_kd
+        notes.append(f"{', '.join(map(flag, names))}: without effect under {why}")
     return notes
 
 
 def _unused_schedule(stage: str, config: Config) -> list[str]:
-    """Milestones along a cosine or after the last epoch, and steps at no milestone."""
-    used: Schedule = getattr(config, stage)
-    given = _given(config, stage)
+    """Note or refuse milestones with a cosine or after the last epoch; refuse steps without a milestone."""
+    used, given = getattr(config, stage), _given(config, stage)
     epochs, decay, milestones = (
-        index.setting(f"{stage}.{n}").flag for n in ("epochs", "decay", "milestones")
+        index.setting(f"{stage}.{name}").flag for name in ("epochs", "decay", "milestones")
     )
-    if "decay" in given and used.decay == "steps" and "milestones" not in given and used.milestones is None:
-        raise Refused(
-            f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}"
-        )
     if "milestones" not in given:
+        if "decay" in given and used.decay == "steps" and used.milestones is None:
+            raise Refused(
+                f"{decay} steps: the rate would never fall, because there are no milestones; add {milestones}"
+            )
         return []
     if used.decay == "cosine":
         if "decay" not in given:
@@ -153,8 +153,8 @@ def _unused_schedule(stage: str, config: Config) -> list[str]:
             )
         return [f"{milestones}: without effect under {decay} cosine"]
     late = [m for m in used.milestones or () if m >= (used.epochs or 0)]
-    told = f"{milestones} {','.join(map(str, late))}: without effect"
+    unused_flag = f"{milestones} {','.join(map(str, late))}: without effect"
     length = counted(used.epochs or 0, "epoch")
     if late and "epochs" not in given:
-        raise Refused(f"{told}, because there are {length}; {epochs} gives more")
-    return [f"{told} in {length}"] if late else []
+        raise Refused(f"{unused_flag}, because there are {length}; {epochs} gives more")
+    return [f"{unused_flag} in {length}"] if late else []

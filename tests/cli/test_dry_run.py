@@ -1,17 +1,50 @@
 """What a dry run times is what a run does."""
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 from jioc.cli import dry_run as estimate
+from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.data.load import load
 from jioc.methods.specs import SPECS
 from jioc.resolve.derive import resolve
+from jioc.training.preflight import preflight
+from jioc.training.run import run
 from jioc.training.runner import Run
+
+
+def test_a_dry_run_prints_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", "icarl", "--long-tail", "10", "--memory", "40", "--dry-run", "--device", "cpu"]) == 0
+    told = capsys.readouterr().out
+    assert "5 tasks of 2 classes; 40 exemplars" in told and "a second here" in told
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("method", ["ssil", "foster", "der"])
+def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
+    method: str, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained, wide = [], []
+    small |= {"first": {"epochs": 2}, "later": {"epochs": 1}, "task_sizes": (3, 2, 2, 3)}
+    run(method=method, callback=lambda event: trained.append(getattr(event, "images", 0)), **small)
+
+    def pace(run: Run, task: Any, sampler: Any, net: Any = None, **how: Any) -> float:
+        wide.append((net or run.method.net).width)
+        return 1.0
+
+    monkeypatch.setattr(estimate, "pace", pace)
+    config = resolve(settings.make(method=method, **small))
+    assert estimate.measured(Run(preflight(config, load(config)))) == (sum(trained), sum(trained))
+    if method == "der":
+        assert [w / wide[0] for w in wide] == [1, 2, 4]  # the network is as wide as it will be
 
 
 def test_the_steps_that_are_timed_are_those_of_fit_and_train_nothing(

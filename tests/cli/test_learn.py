@@ -17,20 +17,8 @@ from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
 
-QUICK = [
-    "--backbone",
-    "tiny",
-    "--mean",
-    "0.3",
-    "--std",
-    "0.4",
-    "--memory",
-    "24",
-    "--epochs",
-    "2",
-    "--device",
-    "cpu",
-]
+QUICK = ["--backbone", "tiny", "--mean", "0.3", "--std", "0.4"]
+QUICK += ["--memory", "24", "--epochs", "2", "--device", "cpu"]
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +50,11 @@ def test_what_the_first_classes_settled_stays_with_other_epochs(
     (run / "model.json").write_text(json.dumps(about | {"config": settings.plain(config)}))
     asked: list[settings.Config] = []
 
-    def taught(source: Path, folder: Path, config: settings.Config, *_: Any) -> Any:
+    def teach(source: Path, folder: Path, config: settings.Config, *_: Any) -> Any:
         asked.append(config)
         raise Refused("enough")
 
-    monkeypatch.setattr("jioc.cli.learn.taught", taught)
+    monkeypatch.setattr("jioc.cli.learn.teach", teach)
     assert main(["learn", str(run), str(place / "two"), "--epochs", "17"]) == 2
     later = {"epochs": 17, "milestones": (6, 10, 14)}
     assert asked == [config.model_copy(update={"later": config.later.model_copy(update=later)})]
@@ -125,9 +113,8 @@ def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -
         )
         return contents(out)
 
-    plain, again, seeded, reseeded, longer = (
-        learnt("a"), learnt("b"), learnt("c", "--seed", "5"), learnt("d", "--seed", "5"), learnt("e", "--epochs", "3"),
-    )  # fmt: skip
+    plain, again, longer = learnt("a"), learnt("b"), learnt("e", "--epochs", "3")
+    seeded, reseeded = learnt("c", "--seed", "5"), learnt("d", "--seed", "5")
     assert plain == again and seeded == reseeded
     assert len({c["model.safetensors"] for c in (plain, seeded, longer)}) == 3
     assert json.loads(longer["model.json"])["config"]["later"]["epochs"] == 3
@@ -140,18 +127,8 @@ def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -
 @pytest.mark.parametrize("kind", ["cosine", "expanding"])
 def test_models_of_other_methods_learn_on_too(kind: str, place: Path, tmp_path: Path) -> None:
     method = {"cosine": "coil", "expanding": "der"}[kind]
-    words = [
-        "--data",
-        str(place / "six"),
-        "--tasks",
-        "2",
-        *QUICK,
-        "--coordinate",
-        "jioc",
-        "--out",
-        str(tmp_path / "r"),
-    ]
-    assert main(["run", method, *words]) == 0
+    words = ["--data", str(place / "six"), "--tasks", "2", *QUICK, "--coordinate", "jioc"]
+    assert main(["run", method, *words, "--out", str(tmp_path / "r")]) == 0
     assert main(["learn", str(tmp_path / "r"), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 0
     assert len(jioc.load(tmp_path / "r", to_learn=True).predict(place / "two" / "6" / "1.png")) == 1
 
@@ -276,8 +253,10 @@ def test_a_python_files_arrays_are_learnt_and_one_class_is_as_usual_as_many(
     for label in ("6", "5"):
         file.write_text(
             "from PIL import Image; import numpy as np, pathlib\n"
-            f"x = np.stack([np.asarray(Image.open(p)) for p in pathlib.Path({str(place / 'two' / '6')!r}).iterdir()])\n"
-            f"load = lambda: (x[4:], np.array([{label!r}] * (len(x) - 4)), x[:4], np.array([{label!r}] * 4))\n"
+            f"paths = pathlib.Path({str(place / 'two' / '6')!r}).iterdir()\n"
+            "x = np.stack([np.asarray(Image.open(p)) for p in paths])\n"
+            f"y = np.array([{label!r}] * len(x))\n"
+            "load = lambda: (x[4:], y[4:], x[:4], y[:4])\n"
         )
         assert main(["learn", str(run), str(file), "--device", "cpu", "--epochs", "1"]) == (
             0 if label == "6" else 2

@@ -23,10 +23,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("predict")
     write_digits(where / "data" / "train", "0123", 20)
     write_digits(where / "data" / "test", "0123", 30, first=20)
-    jioc.run(
-        method="icarl", data=str(where / "data"), tasks=2, memory=20, first={"epochs": 8}, later={"epochs": 4},
-        backbone="tiny", device="cpu", out=where / "run",
-    )  # fmt: skip
+    values: dict[str, Any] = {"method": "icarl", "data": str(where / "data"), "tasks": 2, "memory": 20}
+    values |= {"first": {"epochs": 8}, "later": {"epochs": 4}, "backbone": "tiny", "device": "cpu"}
+    jioc.run(**values, out=where / "run")
     return where
 
 

@@ -1,4 +1,4 @@
-"""PyCIL's experiment files: each method's becomes the run that PyCIL makes of it, and nothing in one is passed over."""
+"""PyCIL's experiment files: each becomes the run that PyCIL makes of it, and no key is passed over."""
 
 import json
 from pathlib import Path
@@ -93,7 +93,7 @@ def settled(path: Path) -> Config:
 
 @pytest.mark.parametrize("method", OWN)
 def test_each_file_is_our_default_run_and_the_departures_of_the_code(method: str, file: Any) -> None:
-    """The schedules of PyCIL's code are the methods' defaults here; on top come its departures from the papers."""
+    """The schedules of PyCIL's code are the methods' defaults here; departures from the papers are added."""
     memory: dict[str, Any] = {"memory_per_class": 20} if method == "foster" else {"memory": 2000}
     ours = settings.make(
         method=method, data="cifar100", base=10, increment=10, options=DEPARTURES.get(method, {}), **memory
@@ -255,7 +255,8 @@ def test_a_file_that_is_none_of_pycil_s_is_refused(text: str | None, sentence: s
 
 def test_flags_override_the_file_and_a_run_comes_of_it(file: Any, tmp_path: Path, capsys: Any) -> None:
     path, out = file("bic", seed=[1, 2]), tmp_path / "run"
-    flags = "--data digits --backbone tiny --base 4 --increment 3 --epochs 1 --memory 40 --order-seed 5 --device cpu"
+    flags = "--data digits --backbone tiny --base 4 --increment 3 --epochs 1 --memory 40 --order-seed 5"
+    flags += " --device cpu"
     assert main(["run", "--pycil", str(path), *flags.split(), "--coordinate", "ic", "--out", str(out)]) == 0
     assert "note: as in PyCIL's code, --bias-loss pycil" in capsys.readouterr().err
     kept = yaml.safe_load((out / "config.yaml").read_text())
@@ -294,7 +295,7 @@ def test_other_data_is_learnt_by_the_network_of_the_file(
 
 def test_the_page_has_a_word_on_every_key() -> None:
     page = (ROOT / "docs" / "pycil.md").read_text()
-    keys = {*pycil.NEEDED, *pycil.MORE, *pycil.IDLE, *pycil.COMMON}
+    keys = {*pycil.NEEDED, *pycil.MORE, *pycil.IGNORED, *pycil.COMMON}
     for known in pycil.METHODS.values():
-        keys |= {*known.targets, *known.only, *known.idle}
+        keys |= {*known.targets, *known.only, *known.ignored}
     assert [key for key in sorted(keys) if f"`{key}`" not in page] == []

@@ -1,4 +1,4 @@
-"""That each method's `learn` does what its formula needs: the visits, second stages and weights it hands on."""
+"""That each method's `learn` does what its formula needs: its samplers, second stages and weights."""
 
 from typing import Any
 
@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from helpers.learning import started
-from jioc.data.loader import Apart, Mixed
+from jioc.data.loader import Shuffled, TwoStreams
+from jioc.events import Epoch
 from jioc.methods.bic import BiC
 from jioc.methods.coil import COIL
 from jioc.methods.foster import FOSTER, class_balance
@@ -16,13 +17,13 @@ from jioc.training.runner import Run
 
 
 def recorded(run: Run) -> list[tuple[Any, dict[str, Any], Any]]:
-    """Learn the next task; the visits, the options and the method's balance of every stage it trained."""
+    """Learn the next task; the sampler, the options and the method's balance of every stage it trained."""
     stages: list[tuple[Any, dict[str, Any], Any]] = []
     real = run.engine.fit
 
-    def fit(method: Any, task: Any, visits: Any, **options: Any) -> None:
-        stages.append((visits, options, getattr(method, "balance", None)))
-        real(method, task, visits, **options)
+    def fit(method: Any, task: Any, sampler: Any, **options: Any) -> None:
+        stages.append((sampler, options, getattr(method, "balance", None)))
+        real(method, task, sampler, **options)
 
     run.engine.fit = fit  # type: ignore[method-assign]
     run.learn_next()
@@ -40,16 +41,16 @@ def test_new_rows_have_the_old_rows_mean_norm(method: str) -> None:
 def test_ssil_trains_on_four_new_images_to_an_exemplar() -> None:
     run = started("ssil", 1, batch_size=64)
     held = set(run.method.memory.index.tolist())
-    ((visits, _, _),) = recorded(run)
-    assert isinstance(visits, Apart)
-    for batch in visits.epoch(torch.Generator().manual_seed(0))[:-1]:
+    ((sampler, _, _),) = recorded(run)
+    assert isinstance(sampler, TwoStreams)
+    for batch in sampler.epoch(torch.Generator().manual_seed(0))[:-1]:
         assert len(batch) == 80 and sum(i in held for i in batch.tolist()) == 16
 
 
 def test_bic_fits_its_bias_on_images_that_the_first_stage_did_not_see() -> None:
     run = started("bic", 1, memory=200)
     (first, _, _), (second, options, _) = recorded(run)
-    assert isinstance(first, Mixed) and isinstance(second, Mixed)
+    assert isinstance(first, Shuffled) and isinstance(second, Shuffled)
     seen, held = set(first.index.tolist()), set(second.index.tolist())
     assert not seen & held and options["stage"] == "second"
     labels = run.train.labels[torch.tensor(sorted(held))].tolist()
@@ -68,7 +69,7 @@ def test_bic_without_an_old_image_to_spare_trains_on_everything() -> None:
 def test_podnet_tunes_on_as_many_images_of_each_class() -> None:
     run = started("podnet", 1)
     (_, _, _), (second, _, _) = recorded(run)
-    assert isinstance(second, Mixed)
+    assert isinstance(second, Shuffled)
     labels = run.train.labels[second.index].tolist()
     assert {labels.count(c) for c in range(7)} == {60 // 4}
 
@@ -116,16 +117,16 @@ def test_foster_balances_each_stage_with_its_own_beta() -> None:
     [
         ("bic", {"bias"}),
         ("foster", {"compress"}),
-        ("podnet", {"cls", "flat", "spatial", "kd", "quiet"}),  # the same loss once more
+        ("podnet", {"cls", "flat", "spatial", "kd", "suppress"}),  # the same loss once more
     ],
 )
 def test_jioc_leaves_second_stages_with_a_loss_of_their_own_alone(method: str, terms: set[str]) -> None:
     run = started(method, 1, coordination={"coordinate": "jioc"})
-    lines: list[dict[str, Any]] = []
+    lines: list[Epoch] = []
     run.engine.on_epoch = lines.append
     run.learn_next()
-    assert {"cls", "kd", "quiet"} <= set(lines[0]["terms"]) and lines[0]["stage"] == "later"
-    assert set(lines[-1]["terms"]) == terms and lines[-1]["stage"] == "second"
+    assert {"cls", "kd", "suppress"} <= set(lines[0].terms) and lines[0].stage == "later"
+    assert set(lines[-1].terms) == terms and lines[-1].stage == "second"
 
 
 def test_foster_keeps_nothing_that_nobody_reads() -> None:

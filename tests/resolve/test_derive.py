@@ -1,0 +1,24 @@
+"""What follows from what was given."""
+
+from pathlib import Path
+
+import pytest
+
+from jioc.config import values as settings
+from jioc.errors import Refused
+from jioc.resolve.derive import resolve
+
+
+def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> None:
+    large = tmp_path / "large.py"
+    large.write_text(
+        "import numpy as np\n"
+        "def load():\n"
+        "    x, y = np.zeros((8, 100, 100, 3), np.uint8), np.arange(8) % 4\n"
+        "    return x, y, x, y\n"
+    )
+    for values in ({"data": str(large), "memory": 8}, {"memory_per_class": 3}, {"method": "foster"}):
+        once = resolve(settings.make(**{"method": "icarl", **values}))
+        assert resolve(once) == once
+    with pytest.raises(Refused, match="^memory 9 and memory_per_class 3: give one of them$"):
+        resolve(settings.make(method="icarl", memory_per_class=3, memory=9))

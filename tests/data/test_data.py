@@ -14,7 +14,7 @@ from helpers.hostile import Hostile
 from jioc.config import values as settings
 from jioc.data.augment.basic import Augment, brighten, crop_flip
 from jioc.data.load import load
-from jioc.data.loader import Images, Mixed
+from jioc.data.loader import Images, Shuffled
 from jioc.data.sources import cifar
 from jioc.errors import Refused
 from jioc.training.run import run
@@ -135,8 +135,8 @@ def test_normalisation() -> None:
 
 
 def test_an_epoch_visits_every_image_once_and_keeps_the_last_batch() -> None:
-    visits, g = Mixed(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
-    first, second = visits.epoch(g), visits.epoch(g)
+    sampler, g = Shuffled(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
+    first, second = sampler.epoch(g), sampler.epoch(g)
     assert [len(b) for b in first] == [25, 25, 25, 25, 3]
     assert torch.cat(first).sort().values.equal(torch.arange(100, 203))
     assert not torch.cat(first).equal(torch.cat(second))

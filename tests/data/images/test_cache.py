@@ -18,6 +18,7 @@ from jioc.data.dataset import Dataset
 from jioc.data.images import cache, decode
 from jioc.data.load import load
 from jioc.errors import Failed, Interrupted, Refused
+from jioc.events import Decoding, Event, Note, Waiting
 from jioc.training.run import run
 
 
@@ -26,15 +27,15 @@ def place(tmp_path: Path) -> Path:
     return class_folders(tmp_path / "pets", {"cat": 5, "dog": 5})
 
 
-def read(place: Path, where: Path, **values: Any) -> tuple[Dataset, list[tuple[str, Any]]]:
-    told: list[tuple[str, Any]] = []
+def read(place: Path, where: Path, **values: Any) -> tuple[Dataset, list[Event]]:
+    events: list[Event] = []
     values = {"image_size": 8} | values
     config = settings.make(method="finetune", data=str(place), data_cache=where, **values)
-    return load(config, lambda kind, what: told.append((kind, what))), told
+    return load(config, events.append), events
 
 
-def decodings(told: list[tuple[str, Any]]) -> int:
-    return sum(kind == "decode" and what["done"] > 0 for kind, what in told)
+def decodings(events: list[Event]) -> int:
+    return sum(isinstance(event, Decoding) and event.done > 0 for event in events)
 
 
 def test_the_second_start_decodes_nothing(place: Path, tmp_path: Path) -> None:
@@ -126,7 +127,7 @@ def test_a_damaged_set_is_not_used(place: Path, tmp_path: Path, damage: str) -> 
     DAMAGE[damage](folder)
     d, told = read(place, tmp_path / "c")
     assert decodings(told) == 1 and np.array_equal(d.train_x, right)
-    assert ["is damaged; it is built again" in what["text"] for kind, what in told if kind == "note"] == [
+    assert ["is damaged; it is built again" in event.text for event in told if isinstance(event, Note)] == [
         True
     ]
     assert decodings(read(place, tmp_path / "c")[1]) == 0
@@ -140,11 +141,12 @@ from pathlib import Path
 from jioc.config import values as settings
 from jioc.data.images import cache
 from jioc.data.load import load
+from jioc.events import Waiting
 cache.CHUNK = 5
 place, where = sys.argv[1:]
-def tell(kind, what):
-    if kind != "wait" and what.get("done") != 0:
-        print(kind, flush=True)
+def tell(event):
+    if not isinstance(event, Waiting) and getattr(event, "done", None) != 0:
+        print(type(event).__name__, flush=True)
         sys.stdin.readline()  # halted until told to go on
 d = load(settings.make(method="finetune", data=place, data_cache=where, image_size=8), tell)
 print("done", int(d.train_x.sum()), len(d.train_y), flush=True)
@@ -163,7 +165,7 @@ def build(place: Path, where: Path, halted: bool = False) -> "subprocess.Popen[s
 def test_a_set_of_a_killed_process_is_not_used(tmp_path: Path) -> None:
     place = class_folders(tmp_path / "many", {"a": 60, "b": 60})
     killed = build(place, tmp_path / "c", halted=True)
-    assert killed.stdout is not None and killed.stdout.readline() == "decode\n"  # half-way
+    assert killed.stdout is not None and killed.stdout.readline() == "Decoding\n"  # half-way
     killed.kill()
     killed.communicate()
     left = list((tmp_path / "c").iterdir())
@@ -191,7 +193,8 @@ def test_workers_decode_what_one_process_does(tmp_path: Path, monkeypatch: pytes
     together, also = read(place, tmp_path / "c2")
     assert np.array_equal(alone.train_x, together.train_x) and alone.record == together.record
     assert decodings(told) == 1 and decodings(also) == 9
-    assert also[-2][1]["done"] == also[-2][1]["total"] == 61
+    last = [event for event in also if isinstance(event, Decoding)][-1]
+    assert last.done == last.total == 61
 
 
 def test_a_worker_that_dies_ends_the_work_with_a_sentence(
@@ -306,8 +309,8 @@ def test_waiting_for_another_process_can_be_stopped(place: Path, tmp_path: Path)
     (folder,) = (f for f in (tmp_path / "c").iterdir() if f.is_dir())
     (folder / "about.json").unlink()
 
-    def tell(kind: str, what: dict[str, Any]) -> None:
-        if kind == "wait":
+    def tell(event: Event) -> None:
+        if isinstance(event, Waiting):
             raise Interrupted("stopped")
 
     with open(lock, "ab") as held:
@@ -320,9 +323,9 @@ def test_waiting_for_another_process_can_be_stopped(place: Path, tmp_path: Path)
 def test_a_process_that_waits_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:
     place = class_folders(tmp_path / "many", {"a": 60, "b": 60})
     first = build(place, tmp_path / "c", halted=True)
-    assert first.stdout is not None and first.stdout.readline() == "decode\n"
+    assert first.stdout is not None and first.stdout.readline() == "Decoding\n"
     second = build(place, tmp_path / "c")
-    assert second.stdout is not None and second.stdout.readline() == "note\n"  # it waits
+    assert second.stdout is not None and second.stdout.readline() == "Note\n"  # it waits
     first.kill()
     out, error = second.communicate(timeout=60)
     first.communicate()

@@ -23,14 +23,16 @@ from jioc.data.dataset import Dataset
 from jioc.data.images import decode
 from jioc.data.load import load
 from jioc.errors import Refused
+from jioc.events import Event, Note
 from jioc.training.run import run
 
 
 def read(place: Path, **values: Any) -> tuple[Dataset, list[str]]:
     """The data set, and what was told about it."""
-    told: list[str] = []
+    events: list[Event] = []
     config = settings.make(method="finetune", data=str(place), **({"image_size": 8} | values))
-    return load(config, lambda kind, what: told.append(what["text"]) if kind == "note" else None), told
+    dataset = load(config, events.append)
+    return dataset, [event.text for event in events if isinstance(event, Note)]
 
 
 @pytest.fixture
@@ -593,9 +595,10 @@ def test_digits_as_a_folder_are_the_digits(
         **(small | AS_DIGITS | {"data": str(digits_folder)}),
         coordination={"coordinate": "jioc"},
     )
-    for row in [*own["tasks"], *theirs["tasks"]]:
+    both = [figures(own), figures(theirs)]
+    for row in [row for result in both for row in result["tasks"]]:
         del row["diagnostics"]  # sums over the same images in another order
-    assert figures(own) == figures(theirs)
+    assert both[0] == both[1]
     if tail:
         assert own["counts"] == theirs["counts"] and max(own["counts"]) / min(own["counts"]) > 9
 

@@ -22,6 +22,7 @@ from jioc.data import catalogue
 from jioc.data.augment.basic import Augment
 from jioc.data.augment.crops import ResizedCrop
 from jioc.data.dataset import Dataset
+from jioc.data.find import find
 from jioc.data.load import load
 from jioc.data.sources import archives
 from jioc.errors import Failed, Refused
@@ -191,7 +192,7 @@ DEFAULTS = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_sizes_and_stems_are_recorded_and_can_be_changed(name: str) -> None:
     c = resolve(settings.make(method="icarl", data=name))
-    assert (c.image_size, c.backbone, c.stem, catalogue.find(name).tasks) == DEFAULTS[name]
+    assert (c.image_size, c.backbone, c.stem, find(name).tasks) == DEFAULTS[name]
     if name.startswith("cifar"):
         with pytest.raises(Refused, match="comes as images of 32x32"):
             resolve(settings.make(method="icarl", data=name, image_size=64))
@@ -278,7 +279,7 @@ def test_cifar_is_found_in_its_archive(tmp_path: Path) -> None:
         (tmp_path / "cifar-100-python" / name).write_bytes(b"x")
     packed(tmp_path / "cifar-100-python", tmp_path / "cifar-100-python.tar.gz")
     shutil.rmtree(tmp_path / "cifar-100-python")
-    where = archives.located(catalogue.find("cifar100"), tmp_path, tmp_path / "cache")
+    where = archives.located(find("cifar100"), tmp_path, tmp_path / "cache")
     assert where.name == "cifar-100-python" and sorted(p.name for p in where.iterdir()) == [
         "meta",
         "test",

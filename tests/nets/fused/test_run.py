@@ -15,11 +15,13 @@ from jioc.config import values as settings
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.device.compile import compiling
+from jioc.events import Event, Note
 from jioc.grid.pack import own_stream
 from jioc.nets.catalogue import BACKBONES, Shape
 from jioc.nets.incremental import fused_kernels
 from jioc.nets.resnet import BatchNorm, ResNet, initialise
 from jioc.resolve.derive import resolve
+from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 
 
@@ -116,7 +118,7 @@ def interpreted(
 )
 def test_the_kernels_compute_the_network(case: str) -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
-    words = [sys.executable, "-c", f"from test_fused import *; interpreted({case})"]
+    words = [sys.executable, "-c", f"from test_run import *; interpreted({case})"]
     subprocess.run(
         words,
         check=True,
@@ -204,11 +206,11 @@ def weights_after(method: str, seed: int, **values: Any) -> dict[str, torch.Tens
     config = resolve(settings.make(method=method, task_sizes=(10, 10), memory=100, seed=seed, device="cuda",
                                    backbone="resnet32", data="cifar100", first={"epochs": 2}, later={"epochs": 2},
                                    coordination={"coordinate": "jioc"}, **values))  # fmt: skip
-    notes: list[Any] = []
+    events: list[Event] = []
     with own_stream(torch.device("cuda")):
-        run = Run(config, data, callback=lambda kind, what: notes.append(what) if kind == "note" else None)
-        run.go()
-    assert not notes
+        run = Run(preflight(config, data), callback=events.append)
+        run.run_tasks()
+    assert not [event for event in events if isinstance(event, Note)]
     return {name: value.cpu() for name, value in run.method.net.state_dict().items()}
 
 

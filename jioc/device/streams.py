@@ -13,9 +13,9 @@ _one_at_a_time = threading.RLock()
 
 @contextmanager
 def capture_lock() -> Iterator[None]:
-    """Let one at a time capture a graph, or do what may wait for the whole device and would break another's capture.
+    """Let one run at a time capture a graph, or do what may wait for the whole device.
 
-    cuDNN waits for it when it measures its algorithms.
+    That would break another run's capture. cuDNN waits for the device when it measures its algorithms.
     """
     with _one_at_a_time:
         yield
@@ -25,7 +25,7 @@ _branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
 
 
 class SideStream:
-    """Work within starts after all that was launched before it, and runs beside what comes after it, up to `join`.
+    """Run the work within beside what comes after it, up to `join`; it starts after all that came before.
 
     A step that is not being captured runs in order. What a branch makes must be kept until it has joined.
     """
@@ -54,7 +54,10 @@ class SideStream:
 
 
 def _other(main: torch.cuda.Stream, device: torch.device, branch: int) -> torch.cuda.Stream:
-    """A stream of the branch's own. Of high priority, as captures have them, so that no run works on it meanwhile."""
+    """A stream of the branch's own.
+
+    It has high priority, as streams of captures have, so that no run works on it meanwhile.
+    """
     kept = _branches.setdefault((device, branch), [])
     taken = [
         main,

@@ -1,4 +1,4 @@
-"""The backbones by name: what the command line knows before torch is imported."""
+"""The backbones by name, as the command line lists them. No torch here."""
 
 from dataclasses import dataclass
 
@@ -32,6 +32,8 @@ BACKBONES: dict[str, Shape | Layers] = {
 
 
 def shape(name: str) -> Shape | Layers:
+    """Look a backbone up by its name."""
+    """Look a backbone up by its name."""
     if name not in BACKBONES:
         raise unknown("backbone", name, BACKBONES)
     return BACKBONES[name]

@@ -26,7 +26,7 @@ from jioc.data.stream import Streamed
 from jioc.device.distributed import World, process_group
 from jioc.errors import Failed, Refused
 from jioc.methods.specs import SPECS
-from jioc.nets.resnet import BatchNorm
+from jioc.nets.batchnorm import BatchNorm
 from jioc.resolve.derive import resolve
 from jioc.training.checkpoint import unpack
 from jioc.training.execution import choose_execution

@@ -31,7 +31,7 @@ import jioc.training.runner
 from jioc.data.load import load
 imported = time.perf_counter()
 marks = [0.0]
-def tell(kind, what):
+def tell(event):
     marks.append(time.perf_counter())
 d = load(resolve(settings.make(method="finetune", data=sys.argv[1], data_cache=sys.argv[2])), tell)
 done = time.perf_counter()

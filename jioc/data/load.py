@@ -27,8 +27,8 @@ def load(
 ) -> Dataset:
     """Read and check the data set.
 
-    `thorough`: a large cache's checksum too, and all that is left out by name; `more`: its classes come beside others,
-    so that one is as usual as many.
+    `thorough`: a large cache's checksum too, and all that is left out by name; `more`: its classes come
+    beside others, so that one is as usual as many.
     """
     entry = find(config.data)
     where = entry.place

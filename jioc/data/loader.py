@@ -190,7 +190,8 @@ class TaskData:
         return Shuffled(index, self.batch_size)
 
     def split(self, memory: Memory, v: int) -> tuple[Sampler, Sampler | None]:
-        """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on.
+        """The new images and the exemplars less v of each class, and those; a class keeps at least one to
+        train on.
 
         None, and every image in the first, where no class in memory has an image to spare.
         """

@@ -8,7 +8,7 @@ import numpy as np
 from jioc.config.schema import Config
 from jioc.data import catalogue, longtail
 from jioc.data.dataset import Dataset
-from jioc.data.images.listing import composed
+from jioc.data.images.files import composed
 from jioc.errors import Refused, unknown
 from jioc.text import counted
 

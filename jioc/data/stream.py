@@ -1,4 +1,5 @@
-"""Images that stay on disk: batches are gathered from the memory map and sent to the device ahead of their use.
+"""Images that stay on disk: batches are gathered from the memory map and sent to the device ahead of their
+use.
 
 The same rows in the same order as `Images` hands out, so the same training.
 """

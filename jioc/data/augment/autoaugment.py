@@ -1,8 +1,10 @@
-"""AutoAugment's policy for CIFAR-10 (Cubuk et al., CVPR 2019) on whole batches, each operation as PIL does it.
+"""AutoAugment's policy for CIFAR-10 (Cubuk et al., CVPR 2019) on whole batches, each operation as PIL does
+it.
 
-Each image draws one of 25 sub-policies: two operations, each applied with its own probability and at its own strength,
-in a direction drawn for it. Every operation is computed for the whole batch and taken where it was drawn, so that
-shapes and control flow never depend on the draw. Geometric operations take the nearest pixel and fill with grey.
+Each image draws one of 25 sub-policies: two operations, each applied with its own probability and at its own
+strength, in a direction drawn for it. Every operation is computed for the whole batch and taken where it was
+drawn, so that shapes and control flow never depend on the draw. Geometric operations take the nearest pixel
+and fill with grey.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Augmentation of whole batches on their device, every draw from a given generator.
 
-Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL images,
-levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
+Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL
+images, levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
 """
 
 from dataclasses import dataclass

@@ -11,8 +11,8 @@ from jioc.data.images import decode
 from jioc.errors import Refused
 
 Given = Any
-"""uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3; or paths, Pillow images and arrays of one image each, (h, w)
-or (h, w, c), in any mixture; or one path or Pillow image alone."""
+"""uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3; or paths, Pillow images and arrays of one image
+each, (h, w) or (h, w, c), in any mixture; or one path or Pillow image alone."""
 
 
 def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
@@ -51,7 +51,7 @@ def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
                 _levels(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image)
             )
         if isinstance(image, Image.Image):
-            return decode.squared(image.copy(), side, grey)[0]
+            return decode.square_of(image.copy(), side, grey)[0]
     except decode.Unusable as why:
         raise Refused(f"{name} {why}") from None
     except (TypeError, ValueError, OSError) as error:

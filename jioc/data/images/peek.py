@@ -1,17 +1,17 @@
-"""A look at a few images of a folder before any is decoded."""
+"""The size of images, from a few of them, before any is decoded."""
 
 from pathlib import Path
 
 from jioc.data.images import decode
 from jioc.data.images.listing import sample
 
-PEEKED = 25  # files
+MOST_FILES = 25
 
 
 def usual_size(place: Path) -> int:
-    """The side at which to see the images: their middle shorter side up to 64, then 64, 84 or 224, the next below."""
+    """The side at which to see the images of a place: their middle shorter side, up to 64, or 64, 84 or 224."""
     sides = []
-    for path in sample(place, PEEKED):
+    for path in sample(place, MOST_FILES):
         try:
             sides.append(decode.shorter_side(path))
         except decode.Unusable:

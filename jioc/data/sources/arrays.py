@@ -1,7 +1,8 @@
-"""Somebody's arrays as the network takes them: vectors (n, d), images (n, h, w), (n, h, w, c) or (n, c, h, w).
+"""Somebody's arrays as the network takes them: vectors (n, d), images (n, h, w), (n, h, w, c) or (n, c, h,
+w).
 
-uint8 is kept as whole levels, everything else as float32 of its own scale; each channel (of vectors: each number) is
-standardised by the images that are learnt first.
+uint8 is kept as whole levels, everything else as float32 of its own scale; each channel (of vectors: each
+number) is standardised by the images that are learnt first.
 """
 
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jioc.data.augment.basic import Augment
+from jioc.data.augment.crops import usual_augment
 from jioc.data.dataset import Dataset
 from jioc.data.images.inputs import channel_axis
 from jioc.errors import Refused
@@ -63,8 +65,6 @@ class Form:
 
     def dataset(self, x: np.ndarray, y: np.ndarray, classes: list[str], flip: bool) -> Dataset:
         """Images as read, to be learnt; `y`: positions in `classes`."""
-        from jioc.data.sources.image_files import usual_augment
-
         none = np.zeros(0, np.int64)
         moved = Augment() if self.vectors else replace(usual_augment(self.side, self.side), flip=flip)
         mean, std = statistics(x)

@@ -1,7 +1,7 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky, 2009) from the official Python files.
 
-Each file's md5 is checked, then its pickle is read by a parser that builds numpy arrays, lists, strings and numbers
-and nothing else.
+Each file's md5 is checked, then its pickle is read by a parser that builds numpy arrays, lists, strings and
+numbers and nothing else.
 """
 
 import hashlib

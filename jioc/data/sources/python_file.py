@@ -3,9 +3,9 @@
     def load():
         return train_x, train_y, test_x, test_y
 
-Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted values
-are the classes. Mean and deviation are measured on the training images. What is looked at in a folder is looked at here
-too: an image on both sides of the split, under two labels, or a class without a test image.
+Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted
+values are the classes. Mean and deviation are measured on the training images. What is looked at in a folder
+is looked at here too: an image on both sides of the split, under two labels, or a class without a test image.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ import numpy as np
 from jioc.config.schema import Config
 from jioc.data.catalogue import Entry, usual_tasks
 from jioc.data.dataset import Dataset
-from jioc.data.images.cache import Decoded
-from jioc.data.images.listing import File, Listing, composed
+from jioc.data.images.files import File, Listing, composed
+from jioc.data.images.select import DecodedFiles, select, tell_skipped
 from jioc.errors import Refused
 from jioc.events import Callback
 from jioc.scripts import imported
@@ -37,14 +37,14 @@ def entry(place: Path) -> Entry:
 
 def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
     assert where is not None
+    from jioc.data.augment.crops import usual_augment
     from jioc.data.sources.arrays import statistics
-    from jioc.data.sources.image_files import assemble, report, usual_augment
 
     train_x, train_y, test_x, test_y = arrays(where.resolve())
-    found = _listed(train_x, train_y, test_x, test_y)
-    seed, share, judged = config.split_seed, config.test_share, not config.holdout
-    classes, rows, labels, n, record = assemble(found, seed, share, named=False, judged=judged)
-    report(record, config.on_bad, tell, every=thorough)
+    files = _as_files(train_x, train_y, test_x, test_y)
+    seed, share, tested = config.split_seed, config.test_share, not config.holdout
+    classes, rows, labels, n, record = select(files, seed, share, official=False, tested=tested)
+    tell_skipped(record, config.on_bad, tell, every=thorough)
     if not n:
         raise Refused(f"every training image in {where.name!r} is in the test set too")
     x = np.ascontiguousarray(train_x[rows[:n]].transpose(0, 3, 1, 2))
@@ -69,17 +69,17 @@ def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thoro
     )
 
 
-def _listed(train_x: np.ndarray, train_y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray) -> Decoded:
-    """The arrays as a folder's files would be: each image has a name, a label and a digest."""
+def _as_files(
+    train_x: np.ndarray, train_y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray
+) -> DecodedFiles:
+    """The arrays as if they were a folder's files: each image has a name, a label and a digest."""
     names = np.unique(train_y)
-    files = [File(f"train_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, train_y))]
-    judged = [File(f"test_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, test_y))]
-    listing = Listing("", "arrays", [str(name) for name in names], files, judged)
-    found = b"".join(
-        hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x)
-    )
-    digests = np.frombuffer(found, np.uint8).reshape(-1, 16)
-    return Decoded(listing, np.arange(len(digests)), {}, digests)
+    train = [File(f"train_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, train_y))]
+    test = [File(f"test_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, test_y))]
+    listing = Listing("", "arrays", [str(name) for name in names], train, test)
+    each = [hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x)]
+    digests = np.frombuffer(b"".join(each), np.uint8).reshape(-1, 16)
+    return DecodedFiles(listing, np.arange(len(digests)), {}, digests)
 
 
 _read: dict[Path, tuple[ModuleType, Arrays]] = {}

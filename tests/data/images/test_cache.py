@@ -15,7 +15,7 @@ import pytest
 from helpers.trees import class_folders, picture
 from jioc.config import values as settings
 from jioc.data.dataset import Dataset
-from jioc.data.images import cache, decode
+from jioc.data.images import cache, decode, workers
 from jioc.data.load import load
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.events import Decoding, Event, Note, Waiting
@@ -139,10 +139,10 @@ BUILD = """
 import sys
 from pathlib import Path
 from jioc.config import values as settings
-from jioc.data.images import cache
+from jioc.data.images import workers
 from jioc.data.load import load
 from jioc.events import Waiting
-cache.CHUNK = 5
+workers.MOST_FILES = 5
 place, where = sys.argv[1:]
 def tell(event):
     if not isinstance(event, Waiting) and getattr(event, "done", None) != 0:
@@ -189,7 +189,7 @@ def test_workers_decode_what_one_process_does(tmp_path: Path, monkeypatch: pytes
     place = class_folders(tmp_path / "many", {"a": 30, "b": 30})
     (place / "a" / "bad\n'one'.png").write_bytes(b"x")
     alone, told = read(place, tmp_path / "c1")
-    monkeypatch.setattr(cache, "CHUNK", 7)
+    monkeypatch.setattr(workers, "MOST_FILES", 7)
     together, also = read(place, tmp_path / "c2")
     assert np.array_equal(alone.train_x, together.train_x) and alone.record == together.record
     assert decodings(told) == 1 and decodings(also) == 9
@@ -201,7 +201,7 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "dies.py").write_text("import sys\nsys.stdin.readline()\n")
-    monkeypatch.setattr(cache, "CHUNK", 4)
+    monkeypatch.setattr(workers, "MOST_FILES", 4)
     monkeypatch.setattr(decode, "__file__", str(tmp_path / "dies.py"))
     with pytest.raises(Failed, match=r"a decoding process died .* on one of \d files between .*png"):
         read(place, tmp_path / "c")
@@ -210,10 +210,10 @@ def test_a_worker_that_dies_ends_the_work_with_a_sentence(
 
 COMMAND = """
 import sys
-from jioc.data.images import cache, decode
+from jioc.data.images import decode, workers
 worker, chunk, place, *caches = sys.argv[1:]
 decode.__file__ = worker or decode.__file__
-cache.CHUNK, cache.cores = int(chunk), lambda: 4
+workers.MOST_FILES, workers.cores = int(chunk), lambda: 4
 from jioc.cli.main import main
 for where in caches:
     if status := main(["data", "check", place, "--data-cache", where]):
@@ -241,9 +241,9 @@ def test_a_worker_that_dies_between_two_orders_does_not_end_the_command(place: P
     dies = tmp_path / "dies.py"
     dies.write_text(
         "import os, sys\n"
-        "sys.stdin.readline(), sys.stdin.readline()\n"
+        "sys.stdin.readline()\n"
         "os.close(0)\n"
-        """os.write(1, b'{"rows": 1, "bad": [], "colour": false}\\n')\n"""
+        f"""os.write(1, b'{{"bad": [], "coloured": false, "digests": "{"00" * decode.DIGEST}"}}\\n')\n"""
     )
     ended = checks(place, [tmp_path / "c"], chunk=1, worker=dies)
     assert (
@@ -256,27 +256,20 @@ def test_a_worker_that_dies_between_two_orders_does_not_end_the_command(place: P
 def test_a_worker_that_cannot_write_says_why(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "CHUNK", 4)
-    before = cache._by_workers
-    nowhere = {"pixels": "/dev/full/x"}
-    monkeypatch.setattr(cache, "_by_workers", lambda task, *rest: before(task | nowhere, *rest))
+    monkeypatch.setattr(workers, "MOST_FILES", 4)
+    ask, nowhere = workers.Workers._ask, {"file": "/dev/full/x"}
+    monkeypatch.setattr(
+        workers.Workers, "_ask", lambda self, process, order: ask(self, process, order | nowhere)
+    )
     with pytest.raises(Failed, match="decoded images cannot be kept: Not a directory"):
         read(place, tmp_path / "c")
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
-    task = {
-        "paths": str(tmp_path / "paths.json"),
-        "pixels": str(tmp_path / "p.npy"),
-        "digests": str(tmp_path / "d.npy"),
-    }
-    (tmp_path / "paths.json").write_text("[]")
-    for name in ("p", "d"):
-        np.save(tmp_path / f"{name}.npy", np.zeros((1, 1, 1, 1), np.uint8))
+    order = json.dumps({"paths": [], "canvas": 1, "grey": False, "file": str(tmp_path / "pixels"), "offset": 0})
+    (tmp_path / "pixels").touch()
     worker = subprocess.Popen([sys.executable, "-P", decode.__file__], stdin=subprocess.PIPE, text=True)
-    worker.communicate(
-        json.dumps(task | {"grey": False}) + "\n", timeout=30
-    )  # closes its orders, as a death would
+    worker.communicate(order + "\n", timeout=30)  # closes its orders, as a death would
     assert worker.returncode == 0
 
 
@@ -349,10 +342,10 @@ def test_a_run_is_not_resumed_on_other_images(place: Path, tmp_path: Path, small
 def test_every_core_has_a_worker(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[Any] = []
     popen = subprocess.Popen
-    monkeypatch.setattr(cache, "CHUNK", 2)
-    monkeypatch.setattr(cache, "cores", lambda: 3)
+    monkeypatch.setattr(workers, "MOST_FILES", 2)
+    monkeypatch.setattr(workers, "cores", lambda: 3)
     monkeypatch.setattr(
-        cache.subprocess, "Popen", lambda *w, **k: started.append(popen(*w, **k)) or started[-1]
+        workers.subprocess, "Popen", lambda *w, **k: started.append(popen(*w, **k)) or started[-1]
     )
     read(place, tmp_path / "c")
     assert len(started) == 3 and all(

@@ -1,0 +1,100 @@
+"""Images in class folders, or in `train` and `test` folders of class folders."""
+
+import os
+from pathlib import Path
+
+from jioc.data.images.files import (
+    TEST,
+    TRAIN,
+    VALIDATION,
+    File,
+    FileFinder,
+    Listing,
+    composed,
+    folders,
+    litter,
+    natural,
+)
+from jioc.errors import Refused
+
+ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+
+
+def list_folder(root: Path) -> Listing:
+    """List the images of a folder, class by class."""
+    train, test, unused = _splits(root)
+    finder = FileFinder(root)
+    names = class_names(root)
+    if not names:
+        raise Refused(
+            f"{str(root)!r} holds no class folders; give a folder with a folder of images for each class"
+        )
+    label = {name: c for c, name in enumerate(names)}
+
+    def files(folder: Path) -> list[File]:
+        homes = [(label[composed(name)], name) for name in folders(folder) if composed(name) in label]
+        homes = [(c, name) for c, name in sorted(homes) if (folder / name).exists()]
+        return [file for c, name in homes for file in finder.in_folder(folder / name, c)]
+
+    if train is None:
+        listing = Listing(finder.root, "class folders", names, files(root), None, finder.bad)
+    else:
+        layout = f"{train} and {test}" if test else f"{train} alone"
+        to_train, to_test = files(root / train), files(root / test) if test else None
+        listing = Listing(finder.root, layout, names, to_train, to_test, finder.bad)
+    if test:
+        listing.validation = test if test.lower() in VALIDATION else None
+        unknown = [name for name in folders(root / test) if composed(name) not in label]
+        why = f"is a class that {train} does not have"
+        finder.bad += [(os.path.join(test, name), why) for name in unknown]
+    for part in filter(None, [".", train, test]):
+        strays = [os.path.normpath(os.path.join(part, name)) for name in _pictures(root / part)]
+        finder.bad += [(path, "lies in no class folder") for path in strays]
+    listing.notes += [f"the folder {name!r} beside {train!r} is not used" for name in unused]
+    return listing
+
+
+def class_names(root: Path) -> list[str]:
+    """The classes that a folder's folders name."""
+    return sorted({composed(name) for name in folders(_train_folder(root))}, key=natural)
+
+
+def sample(root: Path, most: int) -> list[str]:
+    """A few of the training images: the first of classes spread evenly."""
+    home = _train_folder(root)
+    names = folders(home)
+    paths = []
+    for name in names[:: max(1, len(names) // most)]:
+        for where, below, files in os.walk(home / name):
+            below.sort(key=natural)
+            used = sorted((file for file in files if not litter(file)), key=natural)
+            paths += [os.path.join(where, file) for file in used[: max(1, most // len(names))]]
+            if used:
+                break
+    return paths
+
+
+def _train_folder(root: Path) -> Path:
+    train, _, _ = _splits(root)
+    return root / train if train else root
+
+
+def _splits(root: Path) -> tuple[str | None, str | None, list[str]]:
+    """The names of the training and test folders, where there are such, and of other folders beside them."""
+    here = folders(root)
+    by_word = {name.lower(): name for name in here}
+    train = next((by_word[word] for word in TRAIN if word in by_word), None)
+    test = next((by_word[word] for word in TEST if word in by_word), None)
+    if train is None or not folders(root / train):
+        return None, None, []
+    beside = [name for name in here if name not in (train, test)]
+    if test is None and beside:  # `train` may well be a class of vehicles
+        return None, None, []
+    return train, test, beside
+
+
+def _pictures(where: Path) -> list[str]:
+    """Files there whose names end as images do, in natural order; a csv or a licence may well lie there."""
+    with os.scandir(where) as entries:
+        files = [e.name for e in entries if e.name.lower().endswith(ENDINGS) and e.is_file()]
+    return sorted((name for name in files if not litter(name)), key=natural)

@@ -19,18 +19,20 @@ TRIES = 10
 
 @dataclass(frozen=True)
 class ResizedCrop(Augmentation):
+    """A random part of the image, resized, and a flip."""
+
     size: int  # of the square that comes out
     flip: bool = True
     area: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        """The boxes (4, n), whether to mirror (n,)."""
+        """Draw the boxes (4, n), and whether to mirror (n,)."""
         box = boxes(n, h, w, self.area, self.ratio, generator)
         return box, torch.rand(n, generator=generator, device=generator.device) < (0.5 if self.flip else 0.0)
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
-        """uint8 (n, c, h, w) -> whole levels as float32 (n, c, size, size)."""
+        """Crop and resize uint8 (n, c, h, w): whole levels as float32 (n, c, size, size)."""
         box, mirrored = draws
         return resized(x.float(), box, self.size, mirrored).round()
 
@@ -80,7 +82,8 @@ def weights(start: Tensor, length: Tensor, inside: int, size: int) -> Tensor:
 def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
     """The augmentation of images kept at `canvas` and seen at `size`, unless somebody chooses another.
 
-    A crop shifted by an eighth, at most 4 pixels, of images kept as small as they are seen; else a resized crop.
+    Images kept as small as they are seen are shifted by an eighth, at most 4 pixels; others are cropped and
+    resized.
     """
     if canvas > size:
         return ResizedCrop(size)

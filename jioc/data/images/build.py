@@ -62,8 +62,8 @@ def _refuse_too_large(size: int, into: Path) -> None:
     free = shutil.disk_usage(into).free
     if size > free:
         raise Refused(
-            f"decoded, the images take {size / 2**30:.1f} GiB; {str(into.parent)!r} has {free / 2**30:.1f} GiB "
-            "left: choose another --data-cache or a smaller --image-size"
+            f"decoded, the images take {size / 2**30:.1f} GiB; {str(into.parent)!r} has {free / 2**30:.1f} "
+            "GiB left: choose another --data-cache or a smaller --image-size"
         )
 
 
@@ -114,7 +114,7 @@ def digest(*texts: str) -> str:
 
 
 def checksum(pixels: np.ndarray, labels: np.ndarray) -> list[int]:
-    """CRC-32 of each block: against damage, not against malice; every core takes part, some gigabytes a second."""
+    """CRC-32 of each block: against damage, not against malice. By every core, some gigabytes a second."""
     flat = pixels.reshape(-1)
     blocks = [flat[i : i + BLOCK] for i in range(0, len(flat), BLOCK)]
     with ThreadPoolExecutor(cores()) as pool:
@@ -122,7 +122,7 @@ def checksum(pixels: np.ndarray, labels: np.ndarray) -> list[int]:
 
 
 def statistics(pixels: np.ndarray, most: int = 10_000) -> tuple[list[float], list[float]]:
-    """Mean and deviation of each channel in [0, 1], to four digits, over at most so many images spread evenly."""
+    """Mean and deviation of each channel in [0, 1], to four digits, over at most so many images."""
     sample = pixels[:: max(1, -(-len(pixels) // most))]
     levels = np.zeros((pixels.shape[1], 256), np.int64)
     for i in range(0, len(sample), 500):

@@ -1,10 +1,10 @@
-"""The cache of decoded images: one memory-mapped uint8 array per data set and size, decoded once by every core.
+"""The cache of decoded images: a memory-mapped uint8 array for each data set and size, decoded once.
 
-A set is a folder `NAME-PLACE-KEY`: PLACE tells sources and settings apart, KEY also what the source held, down
-to sizes and times of its files. It is built under a temporary name, flushed and renamed, so it is whole or not
-there; its array has a checksum. One process builds, others that want the same wait for it; when it dies, the
-next one builds. A file that could not be read is tried again whenever the set is opened: that may change with
-neither size nor time.
+A set is a folder `NAME-PLACE-KEY`: PLACE tells sources and settings apart, KEY also what the source held,
+down to sizes and times of its files. It is built under a temporary name, flushed and renamed, so it is whole
+or not there; its array has a checksum. One process builds, others that want the same wait for it; when it
+dies, the next one builds. A file that could not be read is tried again whenever the set is opened: that may
+change with neither size nor time.
 """
 
 import fcntl

@@ -4,8 +4,8 @@ The picture is turned as its EXIF says, its first frame taken, transparency laid
 scaled to 8. The largest centred square is then resized to `canvas` (bilinear with antialiasing): the shorter
 side resized, and the centre cropped. A picture of exactly that size is left as it is.
 
-This file imports nothing of the package: a worker is `python decode.py` with orders on its standard input, so
-that it starts in a moment and shares nothing with a parent that holds threads and devices.
+This file imports nothing of the package: a worker is `python decode.py` with orders on its standard input. So
+it starts in a moment and shares nothing with a parent that holds threads and devices.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
 DIGEST = 16  # bytes
 MOST_BYTES = 1 << 30
 TRANSPARENT = {"LA", "La", "PA", "RGBA", "RGBa"}
-UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, not in what the file holds
+UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, not in the file's content
 GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 
 
@@ -110,13 +110,11 @@ def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
 
 def square_of(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """As `square`, of an image that is open."""
-    image.draft(
-        None, (2 * canvas, 2 * canvas)
-    )  # JPEG: decode at 1/2, 1/4 or 1/8, still twice the size needed
+    image.draft(None, (2 * canvas, 2 * canvas))  # JPEG: decoded at 1/2, 1/4 or 1/8, still twice the canvas
     image.load()
     coloured = image.mode not in GREY and image.mode != "LA"
     kind = image.format
-    if kind != "JPEG" or "exif" in image.info or "xmp" in image.info:  # to look costs a tenth of a small JPEG
+    if kind != "JPEG" or "exif" in image.info or "xmp" in image.info:  # turning costs a tenth of a small JPEG
         image = ImageOps.exif_transpose(image)
     image = _eight_bit(image, kind)
     if image.mode != ("L" if grey else "RGB"):
@@ -179,7 +177,7 @@ def decode_files(
 
 
 def main() -> None:
-    """Answer orders. Each is a line of JSON, arguments of `decode_files`; the answer is a line, then the pixels."""
+    """Answer orders: lines of JSON, arguments of `decode_files`. An answer is a line, then the pixels."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     for line in sys.stdin:
         try:

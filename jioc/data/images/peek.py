@@ -9,7 +9,7 @@ MOST_FILES = 25
 
 
 def usual_size(place: Path) -> int:
-    """The side at which to see the images of a place: their middle shorter side, up to 64, or 64, 84 or 224."""
+    """The side at which to see the images of a place: their median shorter side, or 64, 84 or 224."""
     sides = []
     for path in sample(place, MOST_FILES):
         try:
@@ -18,5 +18,5 @@ def usual_size(place: Path) -> int:
             continue
     if not sides:
         return 64  # nothing can be read: the loader says so
-    middle = max(8, sorted(sides)[len(sides) // 2])
-    return middle if middle <= 64 else max(size for size in (64, 84, 224) if size <= middle)
+    median = max(8, sorted(sides)[len(sides) // 2])
+    return median if median <= 64 else max(size for size in (64, 84, 224) if size <= median)

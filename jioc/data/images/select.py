@@ -1,7 +1,7 @@
 """Select images: which files are used, and which of them train and which test.
 
-Left out, and named in the record: a file that is no usable image, and a training image whose very file is also
-in the test set. An official set is used as its authors split it; there such twins are only noted.
+Left out, and named in the record: a file that is no usable image, and a training image whose very file is
+also in the test set. An official set is used as its authors split it; there such twins are only noted.
 """
 
 import os
@@ -41,7 +41,7 @@ Select = Callable[[DecodedFiles], Selection]
 
 
 def select(decoded: DecodedFiles, seed: int, share: float, official: bool, tested: bool = True) -> Selection:
-    """Select the images of a listing; where it has no test images, draw a `share` of each class by the `seed`.
+    """Select the images of a listing; if it has no test images, draw a `share` of each class by the `seed`.
 
     `tested`: whether the test images are used; if not, a class without any gets no note.
     """
@@ -143,9 +143,7 @@ def tell_skipped(record: dict[str, Any], on_bad: str, tell: Callback, every: boo
     if len(skipped) > len(shown):
         tell(Note(f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"))
     split = [os.path.split(file) for file, _ in shown]
-    told = {
-        _left_out(name) for home, name in split if home.lower() in ("", *TRAIN)
-    }  # of a class folder itself
+    told = {_left_out(name) for home, name in split if home.lower() in ("", *TRAIN)}  # the folder was named
     for text in notes:
         if text not in told:
             tell(Note(text))

@@ -1,7 +1,7 @@
 """Decode image files on every core: the processes that do it are started, given work, watched and ended here.
 
-A process runs `decode.py` and answers one order at a time: some paths, whose pixels it gives back or writes to
-a file. Answers come in the order of the paths.
+A process runs `decode.py` and answers one order at a time: some paths, whose pixels it gives back or writes
+to a file. Answers come in the order of the paths.
 """
 
 import json
@@ -80,7 +80,7 @@ def _part(order: Order, answer: dict[str, Any], pixels: np.ndarray) -> Part:
 
 
 class Workers:
-    """Processes that decode, each started when it is needed, and a thread for each that waits for its answers."""
+    """Processes that decode, each started when it is needed, and a thread for each that waits for it."""
 
     def __init__(self, n: int):
         self.threads = ThreadPoolExecutor(n)
@@ -152,7 +152,7 @@ class Workers:
         return _part(order, answer, np.concatenate([part.pixels for part in alone]))
 
     def close(self) -> None:
-        """Kill the processes, wait for the threads that talk to them, and close the pipes, whatever they hold."""
+        """Kill the processes, wait for the threads that talk to them, and close the pipes."""
         with self.lock:
             self.closed = True
         self.threads.shutdown(wait=False, cancel_futures=True)

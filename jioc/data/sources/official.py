@@ -1,5 +1,4 @@
-"""The trees of TinyImageNet, CUB-200-2011 and MiniImageNet as people have them on disk. No image is opened
-here.
+"""List the files of TinyImageNet, CUB-200-2011 and MiniImageNet as people have them. No image is opened.
 
 Labels follow the sorted synset numbers (TinyImageNet, MiniImageNet), as every loader of class folders gives
 them, or the official class numbers (CUB).
@@ -15,7 +14,7 @@ from jioc.errors import Refused
 
 
 def tiny_imagenet(root: Path) -> Listing:
-    """train/WNID/images/*, and val/images/* named by val_annotations.txt (or val/WNID/*); val is the test set."""
+    """train/WNID/images/*, and as the test set val/images/* by val_annotations.txt, or val/WNID/*."""
     wnids = sorted(line.split()[0] for line in _lines(root / "wnids.txt"))
     words = dict(line.split("\t", 1) for line in _lines(root / "words.txt") if "\t" in line)
     label = {wnid: c for c, wnid in enumerate(wnids)}
@@ -38,11 +37,11 @@ def tiny_imagenet(root: Path) -> Listing:
         test.sort(key=lambda file: file.label)
     else:
         test = [file for w in wnids for file in finder.in_folder(root / "val" / w, label[w])]
-    return Listing(finder.root, "TinyImageNet", _spoken(wnids, words), train, test, finder.bad)
+    return Listing(finder.root, "TinyImageNet", _class_names(wnids, words), train, test, finder.bad)
 
 
-def _spoken(wnids: list[str], words: dict[str, str]) -> list[str]:
-    """Each synset's first word; with its number where two share the word, the number alone where there is none."""
+def _class_names(wnids: list[str], words: dict[str, str]) -> list[str]:
+    """The first word of each synset, with its number if two share it; the number alone if it has none."""
     first = [words.get(wnid, wnid).split(",")[0].strip() for wnid in wnids]
     return [w if first.count(w) == 1 else f"{w} ({wnid})" for w, wnid in zip(first, wnids, strict=True)]
 

@@ -102,18 +102,18 @@ def fits(net: ResNet, x: Tensor) -> bool:
     blocks = [block for block in net.modules() if isinstance(block, Block)]
     widths = [net.conv.out_channels, *(block.conv2.out_channels for block in blocks)]
     side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks)
-    if net.pool or net.conv.kernel_size != (3, 3) or x.shape[1] > 3:
-        return False
-    if x.shape[-2] != side or side % 2**halvings:
-        return False
-    if any(width < 16 or width & (width - 1) for width in widths):
-        return False
-    if not all(block.last_relu for block in blocks[:-1]):
-        return False
-    if any(block.down is None and block.added not in (0, block.conv1.in_channels) for block in blocks):
-        return False
+    known = (
+        not net.pool
+        and net.conv.kernel_size == (3, 3)
+        and x.shape[1] <= 3
+        and x.shape[-2] == side
+        and side % 2**halvings == 0
+        and all(width >= 16 and not width & (width - 1) for width in widths)
+        and all(block.last_relu for block in blocks[:-1])
+        and all(block.down is not None or block.added in (0, block.conv1.in_channels) for block in blocks)
+    )
     learns = torch.is_grad_enabled() and any(p.requires_grad for p in net.parameters())
-    if x.requires_grad or (learns and not net.training):
+    if not known or x.requires_grad or (learns and not net.training):
         return False
     layers = layers_of(net, side)
     if not 1 < layers[-1].pixels(len(x)) <= layers[0].pixels(len(x)) <= MOST:  # one value has no variance

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from jioc.nets.fused.backward import backward
-from jioc.nets.fused.compile_ahead import compile_ahead
-from jioc.nets.fused.forward import forward, frozen_forward
-from jioc.nets.fused.layers import Layer, layers_of
+from jioc.nets.fused import kernels
+from jioc.nets.fused.compile_ahead import compile_ahead, launch
+from jioc.nets.fused.layers import PROJECTED, SAME, Layer, layers_of, of_convolution
+from jioc.nets.fused.tables import round_weights
+from jioc.nets.fused.train import backward, forward, outputs
 from jioc.nets.resnet import ResNet
 
 
@@ -37,7 +38,7 @@ def run(
             parameters = [p for k in layers for p in (k.conv.weight, k.bn.weight, k.bn.bias)]
             features, *maps = _Trained.apply(x, net, layers, given, dtype, *parameters)
         else:
-            features, *maps = frozen_forward(net, layers, given, x, dtype)
+            features, *maps = _frozen(net, layers, given, x, dtype)
     return features, maps
 
 
@@ -51,14 +52,40 @@ def _compile_ahead(
 ) -> None:
     def work() -> None:
         if net.training:
-            done, outputs = forward(net, layers, given, x, dtype)
-            backward(done, *outputs)
+            backward(*forward(net, layers, given, x, dtype))
         else:
-            frozen_forward(net, layers, given, x, dtype)
+            _frozen(net, layers, given, x, dtype)
 
     sizes = tuple((k.side, k.inside, k.outside, k.taps, k.short, k.relu) for k in layers)
     types = (dtype, x.dtype, net.conv.weight.dtype)
     compile_ahead((x.device, x.shape, x.stride(), types, net.training, bool(given), sizes), work)
+
+
+def _frozen(
+    net: ResNet, layers: list[Layer], given: list[Layer], x: Tensor, dtype: torch.dtype
+) -> list[Tensor]:
+    """The outputs of a network in eval mode, as `train.forward` gives them."""
+    weights, n = round_weights(net, layers, dtype), len(x)
+
+    def run_layer(k: Layer, here: Tensor, short: Tensor) -> Tensor:
+        out, bn, geometry = k.empty_output(n, x, dtype), k.bn, of_convolution(k, n)
+        launch(
+            kernels.frozen, geometry.grid,
+            here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
+            **geometry.words, **k.sizes(), KIND=SAME if k.short == PROJECTED else k.short, RELU=k.relu,
+        )  # fmt: skip
+        return out
+
+    here = short = x
+    maps = []
+    for k in layers:
+        if k.taps == 9:
+            here = run_layer(k, here, run_layer(k.projection, short, short) if k.projection else short)
+            if k.ends_block:
+                short = here
+            if k in given:
+                maps.append(here)
+    return outputs(here, maps)
 
 
 class _Trained(torch.autograd.Function):
@@ -73,8 +100,8 @@ class _Trained(torch.autograd.Function):
         *parameters: Tensor,
     ) -> tuple[Tensor, ...]:
         ctx.set_materialize_grads(False)
-        ctx.done, outputs = forward(net, layers, given, x, dtype)
-        return tuple(outputs)
+        ctx.done, *answers = forward(net, layers, given, x, dtype)
+        return tuple(answers)
 
     @staticmethod
     @once_differentiable

@@ -279,7 +279,7 @@ def test_cifar_is_found_in_its_archive(tmp_path: Path) -> None:
         (tmp_path / "cifar-100-python" / name).write_bytes(b"x")
     packed(tmp_path / "cifar-100-python", tmp_path / "cifar-100-python.tar.gz")
     shutil.rmtree(tmp_path / "cifar-100-python")
-    where = archives.located(find("cifar100"), tmp_path, tmp_path / "cache")
+    where = archives.locate(find("cifar100"), tmp_path, tmp_path / "cache")
     assert where.name == "cifar-100-python" and sorted(p.name for p in where.iterdir()) == [
         "meta",
         "test",

@@ -1,4 +1,10 @@
-"""The backward pass: gradients of activations in turn, those of the weights beside them."""
+"""A network that learns: its forward pass, which keeps what the backward pass needs, and its backward pass.
+
+Gradients of activations are computed in turn, those of the weights beside them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -6,9 +12,59 @@ from torch import Tensor
 from jioc.device.streams import SideStream
 from jioc.nets.fused import kernels
 from jioc.nets.fused.compile_ahead import launch
-from jioc.nets.fused.forward import ForwardPass
 from jioc.nets.fused.layers import NONE, WEIGHED, Layer, of_convolution, of_pixels
-from jioc.nets.fused.tables import add_parts
+from jioc.nets.fused.tables import add_parts, begin_sums, round_weights
+from jioc.nets.resnet import ResNet
+
+
+@dataclass(eq=False)
+class ForwardPass:
+    """What the backward pass needs of a forward one."""
+
+    x: Tensor
+    layers: list[Layer]
+    given: list[Layer]  # whose outputs are outputs of the network
+    weights: dict[Layer, Tensor]
+    sums: dict[Layer, Tensor]
+    read: dict[Layer, Tensor] = field(default_factory=dict)  # the input of each convolution
+    ys: dict[Layer, Tensor] = field(default_factory=dict)  # its output
+    outs: dict[Layer, Tensor] = field(default_factory=dict)  # after batch norm, shortcut and ReLU
+
+
+def forward(
+    net: ResNet, layers: list[Layer], given: list[Layer], x: Tensor, dtype: torch.dtype
+) -> tuple[Any, ...]:
+    """The pass, the features, and the maps of the layers `given`."""
+    done = ForwardPass(x, layers, given, round_weights(net, layers, dtype), begin_sums(net, layers))
+    n, here, short = len(x), x, x
+    for k in layers:
+        done.read[k] = short if k.taps == 1 else here
+        done.ys[k] = y = k.empty_output(n, x, dtype)
+        geometry = of_convolution(k, n)
+        launch(
+            kernels.conv, geometry.grid,
+            done.read[k], done.weights[k], y, done.sums[k], *x.stride(), **geometry.words, **k.sizes(),
+        )  # fmt: skip
+        if k.taps == 1:
+            continue  # its batch norm is part of the block's end
+        bn, other, geometry = k.bn, k.projection or k, of_pixels(k, n)
+        done.outs[k] = out = k.empty_output(n, x, dtype)
+        launch(
+            kernels.join, geometry.grid,
+            y, done.sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
+            done.ys[other] if k.projection else short, done.sums[other], other.bn.weight, other.bn.bias,
+            other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
+            **geometry.words, H=k.side_out, KIND=k.short, RELU=k.relu,
+        )  # fmt: skip
+        here = out
+        if k.ends_block:
+            short = out
+    return done, *outputs(here, [done.outs[k] for k in given])
+
+
+def outputs(here: Tensor, maps: list[Tensor]) -> list[Tensor]:
+    """The features, and the maps as (n, c, h, w)."""
+    return [here.mean((1, 2), dtype=torch.float32), *(out.permute(0, 3, 1, 2) for out in maps)]
 
 
 def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None) -> list[Tensor]:
@@ -65,8 +121,9 @@ def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None)
             dys[k], done.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]),
             sums[below], ys[other], sums[other],
             dys[across] if across else gs[end], done.weights[across or k], float(below.pixels(n)),
-            **geometry.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride, MORE=below in more,
-            KIND=NONE if k.ends_block else end.short, PROJECTS=below.projection is not None,
+            **geometry.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
+            KIND=NONE if k.ends_block else end.short, MORE=below in more,
+            PROJECTS=below.projection is not None,
         )  # fmt: skip
     beside.join()
     add_parts(layers, parts, grads)

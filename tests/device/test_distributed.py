@@ -1,4 +1,4 @@
-"""One run on two processes: the same weights, exemplars and figures as on one; killed or stopped, the same end."""
+"""One run on two processes ends as on one, with the same weights, exemplars and figures; resumed, too."""
 
 import fcntl
 import json
@@ -283,7 +283,7 @@ def test_torchrun_runs_the_command_and_one_process_speaks_and_writes(tmp_path: P
 
 
 def test_what_holds_the_group_is_gone_before_the_group_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or torch joins the group's threads with Python's lock, for which one of them may wait: both wait for ever."""
+    """Or torch joins the group's threads with Python's lock, for which one may wait: both wait for ever."""
     for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("jioc.device.distributed._rendezvous", lambda: (HashStore(), 0, 1))

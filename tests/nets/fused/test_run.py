@@ -200,11 +200,17 @@ def weights_after(method: str, seed: int, **values: Any) -> dict[str, torch.Tens
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(20), 70)
     x = rng.integers(0, 256, (len(y), 3, 32, 32), np.uint8)
-    data = Dataset("cifar100", [str(c) for c in range(20)], x, y, x[::70], y[::70], *STATISTICS["cifar100"],
-                   CROP_FLIP_BRIGHTNESS)  # fmt: skip
-    config = resolve(settings.make(method=method, task_sizes=(10, 10), memory=100, seed=seed, device="cuda",
-                                   backbone="resnet32", data="cifar100", first={"epochs": 2}, later={"epochs": 2},
-                                   coordination={"coordinate": "jioc"}, **values))  # fmt: skip
+    names, augment = [str(c) for c in range(20)], CROP_FLIP_BRIGHTNESS
+    data = Dataset("cifar100", names, x, y, x[::70], y[::70], *STATISTICS["cifar100"], augment)
+    values |= {
+        "data": "cifar100",
+        "backbone": "resnet32",
+        "task_sizes": (10, 10),
+        "memory": 100,
+        "seed": seed,
+    }
+    values |= {"first": {"epochs": 2}, "later": {"epochs": 2}, "coordination": {"coordinate": "jioc"}}
+    config = resolve(settings.make(method=method, device="cuda", **values))
     events: list[Event] = []
     with own_stream(torch.device("cuda")):
         run = Run(preflight(config, data), callback=events.append)

@@ -143,18 +143,18 @@ class TwoStreams:
 
     def __init__(self, new: Tensor, exemplars: Tensor, new_batch: int, share: float):
         self.new, self.exemplars, self.new_batch = new, exemplars, new_batch
-        self.beside = [max(1, round(share * len(part))) for part in new.split(new_batch)]
-        self.images = len(new) + sum(self.beside)
-        self.batch_size = new_batch + self.beside[0]
+        self.per_batch = [max(1, round(share * len(part))) for part in new.split(new_batch)]
+        self.images = len(new) + sum(self.per_batch)
+        self.batch_size = new_batch + self.per_batch[0]
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         def shuffled(index: Tensor) -> Tensor:
             return index[torch.randperm(len(index), generator=generator)]
 
         batches = shuffled(self.new).split(self.new_batch)
-        passes = -(-sum(self.beside) // len(self.exemplars))
-        drawn = torch.cat([shuffled(self.exemplars) for _ in range(passes)])[: sum(self.beside)]
-        return [torch.cat(pair) for pair in zip(batches, drawn.split(self.beside), strict=True)]
+        passes = -(-sum(self.per_batch) // len(self.exemplars))
+        drawn = torch.cat([shuffled(self.exemplars) for _ in range(passes)])[: sum(self.per_batch)]
+        return [torch.cat(pair) for pair in zip(batches, drawn.split(self.per_batch), strict=True)]
 
 
 @dataclass(frozen=True)

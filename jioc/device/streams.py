@@ -58,13 +58,13 @@ def _other(main: torch.cuda.Stream, device: torch.device, branch: int) -> torch.
 
     It has high priority, as streams of captures have, so that no run works on it meanwhile.
     """
-    kept = _branches.setdefault((device, branch), [])
+    own = _branches.setdefault((device, branch), [])
     taken = [
         main,
         *(s for (where, b), streams in _branches.items() if where == device and b != branch for s in streams),
     ]
-    while not any(s not in taken for s in kept):
+    while not any(s not in taken for s in own):
         fresh = torch.cuda.Stream(device, priority=-1)
         if fresh not in taken:
-            kept.append(fresh)
-    return next(s for s in kept if s not in taken)
+            own.append(fresh)
+    return next(s for s in own if s not in taken)

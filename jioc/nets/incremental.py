@@ -195,7 +195,7 @@ def drawing_from(seed: int) -> Iterator[None]:
 
 def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbone:
     """Make the backbone of a plan, its weights drawn from the generator, or yet to be loaded."""
-    with drawing_from(0):  # weights that are not kept; ours come from the generator
+    with drawing_from(0):  # weights that are overwritten: ours come from the generator
         form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
         net: Backbone
         if isinstance(form, Layers):

@@ -80,9 +80,9 @@ def weights(start: Tensor, length: Tensor, inside: int, size: int) -> Tensor:
 
 
 def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
-    """The augmentation of images kept at `canvas` and seen at `size`, unless somebody chooses another.
+    """The augmentation of images cached at `canvas` and seen at `size`, unless another is chosen.
 
-    Images kept as small as they are seen are shifted by an eighth, at most 4 pixels; others are cropped and
+    Images cached as small as they are seen are shifted by an eighth, at most 4 pixels; others are cropped and
     resized.
     """
     if canvas > size:

@@ -139,7 +139,7 @@ def _read(target: Path, thorough: bool, tell: Callback) -> CachedImages | None:
     """The set as it was built, or None if there is none that is whole."""
     try:
         about = json.loads((target / "about.json").read_bytes())
-        # copy-on-write, so that torch may wrap it; nobody writes
+        # copy-on-write, so that torch may wrap it; it is never written
         pixels = np.load(target / "pixels.npy", mmap_mode="c")
         labels = np.load(target / "labels.npy")
         whole = pixels.nbytes == about["bytes"] and len(labels) == len(pixels)

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-VERSION = 1  # of what is described above: another number, and every cache is built again
+VERSION = 1  # of the decoding described above: another number, and every cache is built again
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none that runs another program
 MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
 DIGEST = 16  # bytes

@@ -19,7 +19,7 @@ IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
-    """Load an official set, or the images of somebody's folder or csv."""
+    """Load an official set, or the images of a folder or csv."""
     assert where is not None
     known = entry.place is None
     listing = official.LISTINGS[entry.name](where) if known else list_images(where)

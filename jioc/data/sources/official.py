@@ -112,10 +112,11 @@ def _lines(path: Path) -> list[str]:
 
 
 def _numbered(path: Path) -> dict[str, str]:
-    found = {}
+    """Read lines of a number and a value."""
+    values = {}
     for line in _lines(path):
         number, _, value = line.partition(" ")
         if not number.isdecimal() or not value:
             raise Refused(f"{str(path)!r} has a line that is not a number and a value: {line!r}")
-        found[number] = value.strip()
-    return found
+        values[number] = value.strip()
+    return values

@@ -72,10 +72,10 @@ def _table(
 ) -> Tensor:
     """Keep a table as long as the network's tensors stay where they are: a captured step can't make one."""
     addresses = [t.data_ptr() for t in tensors]
-    kept = tables.get(net)
-    if kept is None or kept[0] != addresses:
-        kept = tables[net] = addresses, torch.tensor([*rows()]).to(tensors[0].device)
-    return kept[1]
+    made = tables.get(net)
+    if made is None or made[0] != addresses:
+        made = tables[net] = addresses, torch.tensor([*rows()]).to(tensors[0].device)
+    return made[1]
 
 
 def _tables_of_parts(layers: list[Layer], device: torch.device) -> list[tuple[Tensor, tuple[int, int]]]:

@@ -82,7 +82,7 @@ def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None)
     dys = {k: torch.empty_like(y) for k, y in ys.items()}
     of_maps = zip(done.given, dmaps, strict=True)
     more = {k: d.permute(0, 2, 3, 1).contiguous() for k, d in of_maps if d is not None}
-    beside = SideStream(x.device)
+    side_stream = SideStream(x.device)
 
     def through(k: Layer, g: Tensor) -> None:
         """Back through the batch norm of a layer, and to its weights."""
@@ -91,7 +91,7 @@ def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None)
             kernels.through, geometry.grid,
             g, ys[k], sums[k], k.bn.weight, dys[k], scale, shift, float(k.pixels(n)), **geometry.words,
         )  # fmt: skip
-        with beside:
+        with side_stream:
             _weight_gradient(k, done.read[k], dys[k], part[k])
 
     main = [k for k in layers if k.taps == 9]
@@ -125,7 +125,7 @@ def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None)
             KIND=NONE if k.ends_block else end.short, MORE=below in more,
             PROJECTS=below.projection is not None,
         )  # fmt: skip
-    beside.join()
+    side_stream.join()
     add_parts(layers, parts, grads)
     wanted: list[Tensor] = []
     for k in layers:

@@ -107,7 +107,7 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
             else "in colour, and all of these are grey"
         )
         tell(Note(f"the model sees images {told}"))
-    spelt = {listing.composed(name): name for name in learner.classes}
+    spelt = {listing.normalise_name(name): name for name in learner.classes}
     return replace(dataset, classes=[spelt.get(name, name) for name in dataset.classes])
 
 
@@ -162,7 +162,7 @@ def _about(folder: Path) -> dict[str, Any]:
 def _refuse_known(source: Path, folder: Path) -> None:
     """Before a single image is decoded; of arrays once they are there."""
     entry = find_data(str(folder.absolute()))
-    known = {listing.composed(str(name)) for name in _about(source)["classes"]}
+    known = {listing.normalise_name(str(name)) for name in _about(source)["classes"]}
     again = (
         [name for name in listing.class_names(folder) if name in known]
         if entry.source == "image_files"

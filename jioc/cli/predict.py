@@ -109,8 +109,8 @@ def below(folder: str) -> list[str]:
     be listed stands for what it may hold."""
     found: list[str] = []
     for where, folders, files in os.walk(folder, onerror=lambda error: found.append(error.filename)):
-        folders[:] = sorted((name for name in folders if not listing.litter(name)), key=listing.natural)
-        kept = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
+        folders[:] = sorted((name for name in folders if not listing.is_litter(name)), key=listing.natural)
+        kept = sorted((name for name in files if not listing.is_litter(name)), key=listing.natural)
         found.extend(os.path.join(where, name) for name in kept)
     return found
 

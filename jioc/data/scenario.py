@@ -8,7 +8,7 @@ import numpy as np
 from jioc.config.schema import Config
 from jioc.data import catalogue, longtail
 from jioc.data.dataset import Dataset
-from jioc.data.images.files import composed
+from jioc.data.images.files import normalise_name
 from jioc.errors import Refused, unknown
 from jioc.text import counted
 
@@ -63,7 +63,7 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
     for text in config.order:  # a name, which may have spaces, or several names
-        line = composed(str(text))
+        line = normalise_name(str(text))
         names = [line] if line in known else re.split(r"[\s,]+", line)
         wrong = [name for name in names if name not in known]
         if wrong:

@@ -54,7 +54,7 @@ class WithPolicy(Augmentation):
         return self.usual.side(h, w)
 
 
-def chosen(usual: Augmentation, word: str) -> Augmentation:
+def choose_augmentation(usual: Augmentation, word: str) -> Augmentation:
     """The augmentation that `--augment` names, given the data set's usual one."""
     if word == "standard":
         return usual

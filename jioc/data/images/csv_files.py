@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from jioc.data.images.files import TEST, TRAIN, VALIDATION, File, FileFinder, Listing, composed, natural
+from jioc.data.images.files import TEST, TRAIN, VALIDATION, File, FileFinder, Listing, natural, normalise_name
 from jioc.errors import Refused
 
 PATH = ("path", "filename", "file", "image", "image_path")
@@ -61,7 +61,7 @@ def read_rows(place: Path) -> list[Row]:
     for number, row in enumerate(cells, 1):
         if len(row) <= max(path, label) or not row[path] or not row[label]:
             raise Refused(f"{str(place)!r}: row {number} has no path or no label")
-        rows.append((row[path], composed(row[label]), _split(place, number, row, split)))
+        rows.append((row[path], normalise_name(row[label]), _split(place, number, row, split)))
     if len({split is None for _, _, split in rows}) > 1:
         raise Refused(f"{str(place)!r}: some rows say which split they belong to and some do not")
     return rows

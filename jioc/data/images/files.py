@@ -48,12 +48,12 @@ def natural(name: str) -> tuple[list[Any], str]:
     return parts, name
 
 
-def composed(name: str) -> str:
+def normalise_name(name: str) -> str:
     """Bring a class's name to one spelling: some file systems and archives take letters and accents apart."""
     return unicodedata.normalize("NFC", name)
 
 
-def litter(name: str) -> bool:
+def is_litter(name: str) -> bool:
     """Whether a file is hidden, or one that a file manager left."""
     return name.startswith(".") or name.lower() in LITTER
 
@@ -62,7 +62,7 @@ def folders(where: Path) -> list[str]:
     """Folders there, and links that may be such, in natural order."""
     try:
         with os.scandir(where) as entries:
-            names = [e.name for e in entries if not litter(e.name) and (e.is_dir() or _broken_link(e))]
+            names = [e.name for e in entries if not is_litter(e.name) and (e.is_dir() or _broken_link(e))]
     except OSError as error:
         raise Refused(f"{str(where)!r} cannot be listed: {error.strerror}") from None
     return sorted(names, key=natural)
@@ -109,7 +109,7 @@ class FileFinder:
     def _walk(self, where: str, label: int, files: list[File]) -> None:
         try:
             with os.scandir(os.path.join(self.root, where)) as listed:
-                entries = sorted((e for e in listed if not litter(e.name)), key=lambda e: natural(e.name))
+                entries = sorted((e for e in listed if not is_litter(e.name)), key=lambda e: natural(e.name))
         except OSError as error:
             self.bad.append((where, f"cannot be listed: {error.strerror}"))
             return

@@ -10,10 +10,10 @@ from jioc.data.images.files import (
     File,
     FileFinder,
     Listing,
-    composed,
     folders,
-    litter,
+    is_litter,
     natural,
+    normalise_name,
 )
 from jioc.errors import Refused
 
@@ -32,9 +32,9 @@ def list_folder(root: Path) -> Listing:
     label = {name: c for c, name in enumerate(names)}
 
     def files(folder: Path) -> list[File]:
-        homes = [(label[composed(name)], name) for name in folders(folder) if composed(name) in label]
-        homes = [(c, name) for c, name in sorted(homes) if (folder / name).exists()]
-        return [file for c, name in homes for file in finder.in_folder(folder / name, c)]
+        known = [(label[key], name) for name in folders(folder) if (key := normalise_name(name)) in label]
+        homes = [(c, folder / name) for c, name in sorted(known) if (folder / name).exists()]
+        return [file for c, home in homes for file in finder.in_folder(home, c)]
 
     if train is None:
         listing = Listing(finder.root, "class folders", names, files(root), None, finder.bad)
@@ -44,7 +44,7 @@ def list_folder(root: Path) -> Listing:
         listing = Listing(finder.root, layout, names, to_train, to_test, finder.bad)
     if test:
         listing.validation = test if test.lower() in VALIDATION else None
-        unknown = [name for name in folders(root / test) if composed(name) not in label]
+        unknown = [name for name in folders(root / test) if normalise_name(name) not in label]
         why = f"is a class that {train} does not have"
         finder.bad += [(os.path.join(test, name), why) for name in unknown]
     for part in filter(None, [".", train, test]):
@@ -56,7 +56,7 @@ def list_folder(root: Path) -> Listing:
 
 def class_names(root: Path) -> list[str]:
     """The classes that a folder's folders name."""
-    return sorted({composed(name) for name in folders(_train_folder(root))}, key=natural)
+    return sorted({normalise_name(name) for name in folders(_train_folder(root))}, key=natural)
 
 
 def sample(root: Path, most: int) -> list[str]:
@@ -67,7 +67,7 @@ def sample(root: Path, most: int) -> list[str]:
     for name in names[:: max(1, len(names) // most)]:
         for where, below, files in os.walk(home / name):
             below.sort(key=natural)
-            used = sorted((file for file in files if not litter(file)), key=natural)
+            used = sorted((file for file in files if not is_litter(file)), key=natural)
             paths += [os.path.join(where, file) for file in used[: max(1, most // len(names))]]
             if used:
                 break
@@ -97,4 +97,4 @@ def _pictures(where: Path) -> list[str]:
     """Files there whose names end as images do, in natural order; a csv or a licence may well lie there."""
     with os.scandir(where) as entries:
         files = [e.name for e in entries if e.name.lower().endswith(ENDINGS) and e.is_file()]
-    return sorted((name for name in files if not litter(name)), key=natural)
+    return sorted((name for name in files if not is_litter(name)), key=natural)

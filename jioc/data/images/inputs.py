@@ -10,12 +10,12 @@ from PIL import Image
 from jioc.data.images import decode
 from jioc.errors import Refused
 
-Given = Any
+ImageInput = Any
 """One path or Pillow image; or an array of images, uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3;
 or paths, Pillow images and arrays of one image, (h, w) or (h, w, c), in any mixture."""
 
 
-def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
+def pixels_of(images: ImageInput, shape: tuple[int, int, int]) -> np.ndarray:
     """Make images uint8 (n, c, h, w) of a shape; other sizes are cut to a square and resized as files are."""
     if isinstance(images, np.ndarray):
         images = _channels_first(images)

@@ -7,9 +7,9 @@ numpy is imported here.
 from pathlib import Path
 
 from jioc.data.images import csv_files, folders
-from jioc.data.images.files import Listing, composed, litter, natural
+from jioc.data.images.files import Listing, is_litter, natural, normalise_name
 
-__all__ = ["class_names", "composed", "list_images", "litter", "natural", "sample"]
+__all__ = ["class_names", "normalise_name", "list_images", "is_litter", "natural", "sample"]
 
 
 def class_names(place: Path) -> list[str]:

@@ -17,7 +17,7 @@ from jioc.errors import Refused
 
 
 @dataclass(frozen=True)
-class Form:
+class ArrayLayout:
     """The layout of a row. The first array decides; every later one must have the same."""
 
     row: tuple[int, ...]  # its shape as given
@@ -25,7 +25,7 @@ class Form:
     whole: bool  # whether it holds whole levels, uint8
 
     @classmethod
-    def of(cls, x: np.ndarray) -> "Form":
+    def of(cls, x: np.ndarray) -> "ArrayLayout":
         """The layout of an array; refuse one that holds neither vectors nor images."""
         axis = channel_axis(x.shape)
         if x.ndim > 3 and axis is None:

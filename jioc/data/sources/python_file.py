@@ -17,7 +17,7 @@ import numpy as np
 from jioc.config.schema import Config
 from jioc.data.catalogue import Entry, usual_tasks
 from jioc.data.dataset import Dataset
-from jioc.data.images.files import File, Listing, composed
+from jioc.data.images.files import File, Listing, normalise_name
 from jioc.data.images.select import DecodedFiles, select, tell_skipped
 from jioc.errors import Refused
 from jioc.events import Callback
@@ -130,7 +130,7 @@ def _labels(y: np.ndarray, part: str, place: str) -> np.ndarray:
         raise Refused(f"{part}_y in {place} has no label for image {missing[0]}: {y.flat[missing[0]]}")
     if y.dtype.kind not in "OU":
         return y
-    return np.array([composed(str(label)) for label in y.flat], str).reshape(y.shape)
+    return np.array([normalise_name(str(label)) for label in y.flat], str).reshape(y.shape)
 
 
 def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:

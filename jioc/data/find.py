@@ -8,7 +8,6 @@ from jioc.errors import Refused
 
 
 def find(name: str) -> Entry:
-    """Look up what `--data` names."""
     if name in DATASETS:
         return DATASETS[name]
     place = Path(name).expanduser()

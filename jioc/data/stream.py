@@ -79,7 +79,6 @@ class Buffer:
         self.sent: torch.cuda.Event | None = None
 
     def fill(self, pixels: Tensor, rows: Tensor) -> Tensor:
-        """Gather rows."""
         if self.sent is not None:
             self.sent.synchronize()
         if self.memory is None or len(self.memory) < len(rows):

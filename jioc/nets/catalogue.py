@@ -32,8 +32,6 @@ BACKBONES: dict[str, Shape | Layers] = {
 
 
 def shape(name: str) -> Shape | Layers:
-    """Look a backbone up by its name."""
-    """Look a backbone up by its name."""
     if name not in BACKBONES:
         raise unknown("backbone", name, BACKBONES)
     return BACKBONES[name]

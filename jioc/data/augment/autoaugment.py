@@ -100,7 +100,6 @@ def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor
 
 
 def factor_of(name: str, strength: int, sign: int) -> float:
-    """The amount by which an operation changes an image at a strength, in one direction."""
     if name == "posterize":  # bits kept, from 8 to 4
         return float(round(8 - 4 * strength / 9))
     if name == "solarize":  # least level that is inverted, from 256 to 0

@@ -27,7 +27,6 @@ COPIED = 1000  # images at a time
 
 
 def build(into: Path, listing: Listing, canvas: int, colour: str, select: Select, tell: Callback) -> None:
-    """Decode a listing into a folder."""
     into.mkdir()
     n, channels = len(list(listing)), 1 if colour == "grey" else 3
     _refuse_too_large(n * channels * canvas * canvas, into)
@@ -98,7 +97,6 @@ def _decode(
 
 
 def _copy(pixels: np.memmap, rows: np.ndarray, channels: int, file: Path) -> np.memmap:
-    """Copy some rows, and the first of their channels."""
     copied = np.lib.format.open_memmap(file, "w+", np.uint8, (len(rows), channels, *pixels.shape[2:]))
     for i in range(0, len(rows), COPIED):
         copied[i : i + COPIED] = pixels[rows[i : i + COPIED], :channels]

@@ -100,7 +100,6 @@ def open_or_build(
 
 
 def _text(listing: Listing) -> str:
-    """All that a listing holds, as text."""
     head = json.dumps([listing.classes, listing.bad, listing.notes, len(listing.train), listing.test is None])
     files = (f"{path}\0{label}\0{size}\0{changed}" for path, label, size, changed in listing)
     return "\0".join([head, *files])

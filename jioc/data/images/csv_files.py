@@ -28,12 +28,10 @@ def list_csv(place: Path) -> Listing:
 
 
 def class_names(place: Path) -> list[str]:
-    """The classes of the rows that are used."""
     return _classes(_without_validation(read_rows(place))[0])
 
 
 def sample(place: Path, most: int) -> list[str]:
-    """A few of the images, spread evenly."""
     rows = read_rows(place)
     return [os.path.join(place.parent, path) for path, _, _ in rows[:: max(1, len(rows) // most)]]
 

@@ -69,7 +69,6 @@ def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarr
 
 
 def _checked(path: Path, md5: str) -> dict[bytes, Any]:
-    """Read a file whose md5 is right."""
     anew = "delete its folder, and jioc data get fetches it anew"
     try:
         raw = path.read_bytes()

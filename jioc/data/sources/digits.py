@@ -15,7 +15,6 @@ from jioc.events import Callback
 
 
 def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
-    """Read the digits, whatever the settings."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()

@@ -112,7 +112,6 @@ def _lines(path: Path) -> list[str]:
 
 
 def _numbered(path: Path) -> dict[str, str]:
-    """Read lines of a number and a value."""
     values = {}
     for line in _lines(path):
         number, _, value = line.partition(" ")

@@ -2,10 +2,10 @@
 
 python benchmarks/data.py [--images 100000] [--folder DIR]
 
-Prints images a second of (a) one process that opens one image at a time with Pillow, as a plain folder loader does,
-before and after the rest, (b) our decoding, (c) our first start as a whole: listing, decoding, split, checksum, a cache
-flushed to the disk; and (d) the seconds of a second start until the data is there.
-Starts are fresh processes. Other work on the machine spoils the figures.
+Prints images a second of (a) one process that opens one image at a time with Pillow, as a plain folder loader
+does, before and after the rest, (b) our decoding, (c) our first start as a whole: listing, decoding, split,
+checksum, a cache flushed to the disk; and (d) the seconds of a second start until the data is there. Starts
+are fresh processes. Other work on the machine spoils the figures.
 """
 
 import argparse
@@ -31,7 +31,7 @@ import jioc.training.runner
 from jioc.data.load import load
 imported = time.perf_counter()
 marks = [0.0]
-def tell(kind, what):
+def tell(event):
     marks.append(time.perf_counter())
 d = load(resolve(settings.make(method="finetune", data=sys.argv[1], data_cache=sys.argv[2])), tell)
 done = time.perf_counter()

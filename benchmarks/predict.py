@@ -1,11 +1,11 @@
-"""How fast files are answered: `jioc predict` beside a plain torch loop over the same weights, in one process.
+"""How fast files are answered: `jioc predict` beside a plain torch loop over the same weights.
 
 python benchmarks/predict.py [--images 2000] [--backbone resnet32] [--size 32] [--device cpu]
 
-Prints images a second of (a) a plain loop: open each JPEG with Pillow, square, normalise, batches of 128, forward,
-argmax; (b) ours, decoding in worker processes while the network answers; (c) the same weights on pixels that are there
-already, which neither can exceed; and the growth of the largest memory while ours goes through the files once more.
-The answers must be the same. Other work on the machine spoils the figures.
+Prints images a second of (a) a plain loop: open each JPEG with Pillow, square, normalise, batches of 128,
+forward, argmax; (b) ours, decoding in worker processes while the network answers; (c) the same weights on
+pixels that are there already, which neither can exceed; and the growth of the largest memory while ours goes
+through the files once more. The answers must be the same. Other work on the machine spoils the figures.
 """
 
 import argparse
@@ -47,10 +47,10 @@ def make(folder: Path, images: int, side: int) -> list[str]:
 
 def plain(learner: Learner, paths: list[str]) -> list[str]:
     """What a person would write."""
-    net, w, found = learner.method.net.eval(), learner.look.shape[-1], []
+    net, w, found = learner.method.net.eval(), learner.preprocessing.shape[-1], []
     mean, std = (
         torch.tensor(v, device=learner.device).view(1, -1, 1, 1)
-        for v in (learner.look.mean, learner.look.std)
+        for v in (learner.preprocessing.mean, learner.preprocessing.std)
     )
     for i in range(0, len(paths), BATCH):
         pixels = []
@@ -59,7 +59,7 @@ def plain(learner: Learner, paths: list[str]) -> list[str]:
             image = image.resize((w, w), Image.Resampling.BILINEAR)
             pixels.append(torch.from_numpy(np.array(image)).permute(2, 0, 1))
         x = (torch.stack(pixels).to(learner.device).float() / 255 - mean) / std
-        size = learner.look.size or w
+        size = learner.preprocessing.size or w
         start = (w - size) // 2
         with torch.no_grad():
             best = net(x[..., start : start + size, start : start + size]).logits.argmax(1)
@@ -100,8 +100,9 @@ def main() -> None:
         (where / "data").mkdir()
         few = make(where / "data", 40, options.size + 16)
         jioc.run(
-            method="replay", data=str(where / "data"), tasks=1, first={"epochs": 1}, memory=20, device=options.device,
-            backbone=options.backbone, image_size=options.size, data_cache=where / "cache", out=where / "run",
+            method="replay", data=str(where / "data"), tasks=1, first={"epochs": 1}, memory=20,
+            device=options.device, backbone=options.backbone, image_size=options.size,
+            data_cache=where / "cache", out=where / "run",
         )  # fmt: skip
         learner = jioc.load(where / "run", device=options.device)
         (where / "more").mkdir()
@@ -113,13 +114,12 @@ def main() -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         ours(learner, iter(paths))
         grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-        pixels = np.zeros((BATCH, *learner.look.shape), np.uint8)
+        pixels = np.zeros((BATCH, *learner.preprocessing.shape), np.uint8)
         answered, seconds_alone = timed(lambda: alone(learner, pixels, max(1, len(paths) // BATCH)))
         same = sum(a == b for a, b in zip(mine, theirs, strict=True))
     rates = [len(paths) / seconds_plain, len(paths) / seconds, answered / seconds_alone]
-    print(
-        f"{len(paths):,} JPEGs of {options.size + 16}x{options.size + 16}, {options.backbone}, {options.device}"
-    )
+    side = options.size + 16
+    print(f"{len(paths):,} JPEGs of {side}x{side}, {options.backbone}, {options.device}")
     for name, rate in zip(["a plain loop", "jioc predict", "the network alone"], rates, strict=True):
         print(f"{name:18} {rate:8,.0f} images/s   {rate / rates[0]:.2f} of the plain loop")
     print(f"the same answer for {same:,} of {len(paths):,}; memory grew by {grown:.1f} MiB on a second pass")

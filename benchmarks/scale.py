@@ -2,11 +2,11 @@
 
     python benchmarks/scale.py [--backbone resnet18] [--device cpu] [--json FILE]
 
-Every variant trains the second task of ten (20 classes, iCaRL with its teacher) on random images of CIFAR's size by
-the product's own `fit`, with the same global batch; the processes are started by torchrun. `nothing exchanged` are two
-processes that each train on their share alone, which is no run at all, but what two processes could do if talking
-were free: the difference to it is the cost of communication. On a CPU each process has one thread. The fastest epoch
-counts, because two processes wait for whoever is disturbed.
+Every variant trains the second task of ten (20 classes, iCaRL with its teacher) on random images of CIFAR's
+size by the product's own `fit`, with the same global batch; the processes are started by torchrun. `nothing
+exchanged` are two processes that each train on their share alone, which is no run at all, but what two
+processes could do if talking were free: the difference to it is the cost of communication. On a CPU each
+process has one thread. The fastest epoch counts, because two processes wait for whoever is disturbed.
 """
 
 import argparse
@@ -22,8 +22,10 @@ from typing import Any
 import torch
 from speed import chosen, made, train_second_task
 
-from jioc.device.distributed import World, together
-from jioc.training.execution import commit
+from jioc.device.distributed import World, process_group
+from jioc.events import Epoch, Event
+from jioc.training.preflight import preflight
+from jioc.training.provenance import commit
 from jioc.training.runner import Run
 
 VARIANTS = {  # processes, threads of each on a CPU, what BN sees
@@ -41,18 +43,14 @@ def work(name: str, args: argparse.Namespace) -> dict[str, Any]:
     _, threads, bn = VARIANTS[name]
     torch.set_num_threads(threads)
     config = chosen(args, batch_size=args.batch_size, engine="eager", bn=bn)
-    lines: list[dict[str, Any]] = []
-    with together(bn) as world:
+    events: list[Event] = []
+    with process_group(bn) as world:
         if name == FREE:
             silence(world)
-        run = Run(
-            config,
-            made(args.each),
-            callback=lambda kind, what: lines.append(what) if kind == "epoch" else None,
-            world=world,
-        )
+        run = Run(preflight(config, made(args.each), world), callback=events.append)
         train_second_task(run, args.each // 5)
-    speed = max(line["images_per_second"] for line in lines[1:])
+    epochs = [event for event in events if isinstance(event, Epoch)]
+    speed = max(epoch.images_per_second for epoch in epochs[1:])
     trained = sum(p.numel() * p.element_size() for p in run.method.net.parameters() if p.requires_grad)
     kept = sum(b.numel() * b.element_size() for b in run.method.net.buffers())
     return {"images_per_second": speed, "gradient_bytes": trained, "statistics_bytes": kept}
@@ -62,8 +60,8 @@ def silence(world: World) -> None:
     """Nothing passes between the processes within a step."""
     for name, instead in (
         ("wrap", lambda net, trained: net),
-        ("mix_statistics", lambda net, n: None),
-        ("any", lambda told: told),
+        ("average_statistics", lambda net, n: None),
+        ("any", lambda asked: asked),
     ):
         setattr(world, name, instead)
 
@@ -104,11 +102,12 @@ def main() -> None:
     for name in VARIANTS:
         rows[name] = measured(name, words)
         speed = rows[name]["images_per_second"]
-        told = f"{name:34} {speed:10,.1f} images/s   {speed / rows['one process']['images_per_second']:5.2f}x"
+        text = f"{name:34} {speed:10,.1f} images/s   {speed / rows['one process']['images_per_second']:5.2f}x"
         if FREE in rows and name != FREE:
             step = args.batch_size / speed - args.batch_size / rows[FREE]["images_per_second"]
-            told += f"   communication {1000 * step:7.1f} ms a step, {100 * step * speed / args.batch_size:3.0f} % of it"
-        print(told, flush=True)
+            share = 100 * step * speed / args.batch_size
+            text += f"   communication {1000 * step:7.1f} ms a step, {share:3.0f} % of it"
+        print(text, flush=True)
     sent = rows["two processes"]
     print(
         f"a step of {args.batch_size} images sums {sent['gradient_bytes'] / 1e6:.2f} MB of gradients and "

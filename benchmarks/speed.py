@@ -2,10 +2,10 @@
 
     python benchmarks/speed.py --backbone resnet32 --pack 6 [--json FILE]
 
-The usual loop is written here as toolboxes write it: PIL transforms per image in a loader whose workers start anew
-every epoch, fp32 launched op by op, the loss and the hits read back every step. All variants train the second task of
-ten (20 classes, 5,000 new images, 2,000 exemplars, batch 128) of iCaRL on random images of CIFAR's size; ours through
-the product's own `fit`. On a CPU everything is smaller and there is no graph.
+The usual loop is written here as toolboxes write it: PIL transforms per image in a loader whose workers start
+anew every epoch, fp32 launched op by op, the loss and the hits read back every step. All variants train the
+second task of ten (20 classes, 5,000 new images, 2,000 exemplars, batch 128) of iCaRL on random images of
+CIFAR's size; ours through the product's own `fit`. On a CPU everything is smaller and there is no graph.
 """
 
 import argparse
@@ -29,11 +29,13 @@ from jioc.config import values as settings
 from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
-from jioc.errors import Refused, answered
+from jioc.errors import Refused, exit_status
+from jioc.events import Epoch, Event
 from jioc.grid.pack import own_stream
 from jioc.nets.incremental import build
 from jioc.resolve.derive import resolve
-from jioc.training.execution import commit
+from jioc.training.preflight import preflight
+from jioc.training.provenance import commit
 from jioc.training.runner import Run
 
 BATCH = 128
@@ -55,7 +57,7 @@ def made(each: int) -> Dataset:
 
 
 class PilImages(torch.utils.data.Dataset):
-    """One image at a time: crop, flip, brightness, then to a normalised tensor; by torchvision where there is one."""
+    """One image at a time: crop, flip, brightness, normalised; by torchvision if there is one."""
 
     def __init__(self, x: np.ndarray, y: np.ndarray):
         self.x, self.y = np.ascontiguousarray(x.transpose(0, 2, 3, 1)), y
@@ -138,19 +140,19 @@ def usual(data: Dataset, args: argparse.Namespace, device: torch.device) -> floa
 def ours(
     data: Dataset,
     args: argparse.Namespace,
-    told: list[tuple[float, dict[str, Any]]],
+    epochs: list[tuple[float, Epoch]],
     first: Callable[[], object] = lambda: None,
     **values: Any,
 ) -> None:
-    """The second task's fit; `told` gets the time and the line of every epoch, `first` is called after the first."""
+    """The second task's fit; `epochs` gets each epoch and its time, `first` is called after the first one."""
 
-    def tell(kind: str, what: dict[str, Any]) -> None:
-        if kind == "epoch":
-            if not told:
+    def tell(event: Event) -> None:
+        if isinstance(event, Epoch):
+            if not epochs:
                 first()
-            told.append((time.perf_counter(), what))
+            epochs.append((time.perf_counter(), event))
 
-    train_second_task(Run(chosen(args, **values), data, callback=tell), args.old // 10)
+    train_second_task(Run(preflight(chosen(args, **values), data), callback=tell), args.old // 10)
 
 
 def chosen(args: argparse.Namespace, **values: Any) -> Config:
@@ -182,18 +184,18 @@ def train_second_task(run: Run, exemplars: int) -> None:
 
 
 def alone(data: Dataset, args: argparse.Namespace, **values: Any) -> tuple[float, float]:
-    """Images a second, and the seconds of the first epoch beyond a usual one: warm-up, capture, compilation."""
-    told: list[tuple[float, dict[str, Any]]] = []
-    ours(data, args, told, **values)
-    lines = [line for _, line in told]
-    speed = statistics.median(line["images_per_second"] for line in lines[1:])
-    return speed, lines[0]["seconds"] - lines[0]["images"] / speed
+    """Images a second, and the seconds of the first epoch beyond a usual one: capture, compilation."""
+    timed: list[tuple[float, Epoch]] = []
+    ours(data, args, timed, **values)
+    epochs = [epoch for _, epoch in timed]
+    speed = statistics.median(epoch.images_per_second for epoch in epochs[1:])
+    return speed, epochs[0].seconds - epochs[0].images / speed
 
 
 def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> float:
-    """All runs' images a second while all of them train: each waits after its first epoch until every one has begun."""
+    """All runs' images a second while all train: each waits after its first epoch until all have begun."""
     together = threading.Barrier(n)
-    every: list[list[tuple[float, dict[str, Any]]]] = [[] for _ in range(n)]
+    every: list[list[tuple[float, Epoch]]] = [[] for _ in range(n)]
     args = argparse.Namespace(**vars(args) | {"epochs": 40})
 
     def one(i: int) -> None:
@@ -205,8 +207,8 @@ def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> fl
         t.start()
     for t in threads:
         t.join()
-    begin, end = max(told[0][0] for told in every), min(told[-1][0] for told in every)
-    images = sum(line["images"] for told in every for when, line in told if begin < when <= end)
+    begin, end = max(epochs[0][0] for epochs in every), min(epochs[-1][0] for epochs in every)
+    images = sum(epoch.images for epochs in every for when, epoch in epochs if begin < when <= end)
     return images / (end - begin)
 
 
@@ -223,7 +225,7 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(words)
-    return answered(lambda: measure(args))
+    return exit_status(lambda: measure(args))
 
 
 def measure(args: argparse.Namespace) -> None:

@@ -33,7 +33,7 @@ from PIL import Image, ImageOps
 
 def pixels_of(path, canvas, channels):
     with Image.open(path) as file:
-        file.draft(None, (2 * canvas, 2 * canvas))  # a large JPEG is decoded at a half, a quarter or an eighth
+        file.draft(None, (2 * canvas, 2 * canvas))  # a large JPEG is decoded at 1/2, 1/4 or 1/8
         picture = ImageOps.exif_transpose(file)
     if picture.mode.startswith("I"):  # 16 bits a level
         picture = Image.fromarray(((np.asarray(picture, "int64") + 128) // 257).astype("uint8"))

@@ -105,7 +105,7 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
             False: "in colour, and all of these are grey",
         }
         tell(Note(f"the model sees images {other[grey]}"))
-    spelling = {listing.composed(name): name for name in learner.classes}
+    spelling = {listing.normalise_name(name): name for name in learner.classes}
     return replace(dataset, classes=[spelling.get(name, name) for name in dataset.classes])
 
 
@@ -162,7 +162,7 @@ def _refuse_known(source: Path, folder: Path) -> None:
     """Refuse folders of known classes before an image is decoded. Arrays are checked once they are loaded."""
     if find_data(str(folder.absolute())).source != "image_files":
         return
-    known = {listing.composed(str(name)) for name in _about(source)["classes"]}
+    known = {listing.normalise_name(str(name)) for name in _about(source)["classes"]}
     if again := [name for name in listing.class_names(folder) if name in known]:
         raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
 

@@ -106,8 +106,8 @@ def below(folder: str) -> list[str]:
     """
     paths: list[str] = []
     for where, folders, files in os.walk(folder, onerror=lambda error: paths.append(error.filename)):
-        folders[:] = sorted((name for name in folders if not listing.litter(name)), key=listing.natural)
-        names = sorted((name for name in files if not listing.litter(name)), key=listing.natural)
+        folders[:] = sorted((name for name in folders if not listing.is_litter(name)), key=listing.natural)
+        names = sorted((name for name in files if not listing.is_litter(name)), key=listing.natural)
         paths.extend(os.path.join(where, name) for name in names)
     return paths
 

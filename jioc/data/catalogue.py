@@ -1,4 +1,4 @@
-"""The data sets by name: what is known of each before its images are read. `find.py` looks at somebody's own folder."""
+"""The data sets by name, and what is known of each before its images are read. No torch, no numpy here."""
 
 import os
 from collections.abc import Sequence
@@ -8,35 +8,39 @@ from pathlib import Path
 from jioc.errors import Refused, unknown
 
 Archive = tuple[str, str, str]
-"""Of the official archive: its address, its file name, its md5."""
+"""An official archive: its address, its file name, its md5."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A data set's defaults. `source`: the module of `data/sources` that reads it; vectors have none."""
+    """A data set and its defaults."""
 
     name: str
-    source: str
+    source: str  # the module of `data/sources` that reads it; `vectors` have none
     classes: int
-    tasks: int  # by default
+    tasks: int
     backbone: str | None  # None: the one that suits the size of the images
     folder: str | None  # of the official files, below the data folder; None: nothing to fetch
     about: str
-    size: int | None  # pixels, of the square that the network sees; None: that of the images in `place`
-    stem: str | None = "cifar"  # None: as of the backbone
+    size: int | None  # pixels of the square that the network sees; None: that of the images in `place`
+    stem: str | None = "cifar"  # None: the one that suits the size of the images
     images: tuple[int, int] | None = None  # training and test images of the whole set
     archive: Archive | None = None
-    by_hand: str = ""  # what to do where no official address exists
+    by_hand: str = ""  # how to get it where there is no official address
     other_folders: tuple[str, ...] = ()  # names under which copies circulate
-    place: Path | None = None  # of somebody's own images
+    place: Path | None = None  # of a folder or file that is no official set
 
 
 DATASETS = {
     entry.name: entry
     for entry in [
-        Entry("digits", "digits", 10, 5, "tiny", None, "1,797 handwritten digits of 8x8, shipped with scikit-learn", 8),
         Entry(
-            "cifar10", "cifar", 10, 5, "resnet32", "cifar-10-batches-py", "60,000 images of 32x32 in 10 classes", 32,
+            "digits", "digits", 10, 5, "tiny", None,
+            "1,797 handwritten digits of 8x8, shipped with scikit-learn", 8,
+        ),
+        Entry(
+            "cifar10", "cifar", 10, 5, "resnet32", "cifar-10-batches-py",
+            "60,000 images of 32x32 in 10 classes", 32,
             images=(50_000, 10_000),
             archive=(
                 "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",
@@ -45,7 +49,8 @@ DATASETS = {
             ),
         ),
         Entry(
-            "cifar100", "cifar", 100, 10, "resnet32", "cifar-100-python", "60,000 images of 32x32 in 100 classes", 32,
+            "cifar100", "cifar", 100, 10, "resnet32", "cifar-100-python",
+            "60,000 images of 32x32 in 100 classes", 32,
             images=(50_000, 10_000),
             archive=(
                 "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz",
@@ -67,8 +72,8 @@ DATASETS = {
             "miniimagenet", "image_files", 100, 10, "resnet18", "miniimagenet",
             "60,000 images in 100 classes, seen at 84x84", 84,
             images=(48_000, 12_000),
-            by_hand="MiniImageNet has no official archive: put its images with train.csv, val.csv and test.csv, "
-            "or its class folders, into",
+            by_hand="MiniImageNet has no official archive: put its images with train.csv, val.csv and "
+            "test.csv, or its class folders, into",
             other_folders=("mini-imagenet", "mini_imagenet", "miniImageNet", "MiniImageNet"),
         ),
         Entry(
@@ -86,12 +91,12 @@ DATASETS = {
 
 
 def with_name(place: str) -> str:
-    """The place, written so that it ends in the name that it goes by: `.` and `..` say none."""
+    """Write a place so that it ends in its name, which `.` and `..` do not."""
     return place if Path(place).name not in ("", "..") else os.path.abspath(Path(place).expanduser())
 
 
-def strange(name: str) -> Refused:
-    """The refusal of a name that nobody knows. ImageNet and its parts are read as folders like one's own."""
+def unknown_name(name: str) -> Refused:
+    """Refuse a name that is no data set's. ImageNet and its parts are read from their folders."""
     if name.lower().startswith("imagenet"):
         return Refused(
             f"{name!r} is known by its folder alone, the one that holds train and val: --data FOLDER"
@@ -100,20 +105,20 @@ def strange(name: str) -> Refused:
 
 
 def in_memory(name: str, classes: int, size: int) -> Entry:
-    """Images that somebody brings along; those of a pixel are vectors."""
+    """The entry of images that are in memory; images of a pixel are vectors."""
     source, backbone = ("vectors", "mlp") if size == 1 else ("image_files", None)
     return Entry(name, source, classes, usual_tasks(classes), backbone, None, "", size, None)
 
 
 def usual_tasks(classes: int) -> int:
-    """Five, or fewer where a task would have less than two classes."""
+    """Five tasks, or fewer where a task would have less than two classes."""
     return max(1, min(5, classes // 2))
 
 
 def task_sizes(
     classes: int, tasks: int, base: int | None, increment: int | None, given: Sequence[int] | None
 ) -> tuple[int, ...]:
-    """Classes of each task: as given, or a base and increments, the last perhaps smaller, or as even as they go."""
+    """The number of classes of each task: as given, or a base and increments, or as even as can be."""
     if given:
         return tuple(given)
     if increment:
@@ -124,7 +129,7 @@ def task_sizes(
 
 
 def network_for(size: int) -> tuple[str, str]:
-    """Backbone and stem for images of somebody's own."""
+    """Backbone and stem that suit images of a size."""
     if size < 24:
         return "tiny", "cifar"
     if size <= 40:
@@ -133,12 +138,12 @@ def network_for(size: int) -> tuple[str, str]:
 
 
 def usual_canvas(size: int) -> int:
-    """The square that is kept of an image: larger than what is seen (256 for 224) where crops are resized."""
+    """The side of the square that is cached of an image: larger than the one seen where crops are resized."""
     return size if size <= 64 else round(size * 8 / 7)
 
 
 def data_folder(given: Path | None) -> Path:
-    """Where official files are looked for: the option, JIOC_DATA, `data` here, or the user's cache folder."""
+    """The folder of official files: the option, JIOC_DATA, `data` here, or in the user's cache folder."""
     if given or os.environ.get("JIOC_DATA"):
         return given or Path(os.environ["JIOC_DATA"])
     here = Path("data")

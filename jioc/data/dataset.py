@@ -1,4 +1,4 @@
-"""A data set in memory (or mapped into it), whatever it came from."""
+"""A data set in memory, or mapped into it, from whatever source."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,10 +21,8 @@ class Dataset:
     std: tuple[float, ...]
     augment: Any  # an Augmentation, a dataclass
     size: int | None = None  # of the centred square that the network sees; None: the whole image
-    tasks: int = 5  # by default
-    record: dict[str, Any] = field(
-        default_factory=dict
-    )  # what result.json tells under "data": split, skipped files
+    tasks: int = 5  # unless the settings say otherwise
+    record: dict[str, Any] = field(default_factory=dict)  # "data" of result.json: split, skipped files
 
     @property
     def channels(self) -> int:
@@ -32,13 +30,13 @@ class Dataset:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Of an image as the network sees it."""
+        """The shape of an image as the network sees it."""
         c, h, w = self.train_x.shape[1:]
         return (c, h, w) if self.size is None else (c, self.size, self.size)
 
 
 def with_statistics(dataset: Dataset, config: Config) -> Dataset:
-    """The data set with the mean and deviation that the configuration names, where it does."""
+    """Give a data set the mean and deviation that the configuration names, if it does."""
     mean, std = config.mean or dataset.mean, config.std or dataset.std
     if not len(mean) == len(std) == dataset.channels:
         raise Refused(f"--mean and --std need {dataset.channels} values each, one for each channel")

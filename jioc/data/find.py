@@ -1,9 +1,9 @@
-"""The data set of a name, or the one that a folder, a csv or a Python file holds. No image is decoded here."""
+"""Find a data set by its name, or in a folder, a csv or a Python file. No image is decoded here."""
 
 import os
 from pathlib import Path
 
-from jioc.data.catalogue import DATASETS, Entry, strange, usual_tasks
+from jioc.data.catalogue import DATASETS, Entry, unknown_name, usual_tasks
 from jioc.errors import Refused
 
 
@@ -12,20 +12,21 @@ def find(name: str) -> Entry:
         return DATASETS[name]
     place = Path(name).expanduser()
     if is_images(place):
-        return _own(place)
+        return _of_images(place)
     if place.is_file() and place.suffix == ".py":
         from jioc.data.sources import python_file
 
         return python_file.entry(place)
     if place.is_file():
         raise Refused(
-            f"--data {name!r} is a file; give a folder of class folders, a csv of path and label, or a Python file"
+            f"--data {name!r} is a file; give a folder of class folders, a csv of path and label, "
+            "or a Python file"
         )
     if place.suffix.lower() in (".csv", ".py"):
         raise Refused(f"--data: there is no file {name!r}")
     if os.sep in name or name.startswith("."):
         raise Refused(f"--data: there is no folder {name!r}")
-    raise strange(name)
+    raise unknown_name(name)
 
 
 def is_images(place: Path) -> bool:
@@ -33,7 +34,7 @@ def is_images(place: Path) -> bool:
     return place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv")
 
 
-def _own(place: Path) -> Entry:
+def _of_images(place: Path) -> Entry:
     from jioc.data.images.listing import class_names
 
     classes = len(class_names(place))
@@ -46,7 +47,7 @@ def _own(place: Path) -> Entry:
 
 
 def image_size(entry: Entry) -> int:
-    """The side at which the images of a data set are seen unless somebody says another."""
+    """The side at which the images of a data set are seen unless `--image-size` names another."""
     if entry.size is not None:
         return entry.size
     from jioc.data.images.peek import usual_size

@@ -6,7 +6,7 @@ from jioc.config.schema import Config
 from jioc.data.catalogue import Entry, data_folder
 from jioc.data.dataset import Dataset, with_statistics
 from jioc.data.find import find
-from jioc.data.images import cache
+from jioc.data.images.cache import cache_folder
 from jioc.data.sources import archives, cifar, digits, image_files, python_file
 from jioc.errors import Refused
 from jioc.events import Callback, Note, ignore
@@ -19,21 +19,16 @@ SOURCES = {
 }
 
 
-def load(
-    config: Config,
-    tell: Callback = ignore,
-    thorough: bool = False,
-    more: bool = False,
-) -> Dataset:
+def load(config: Config, tell: Callback = ignore, thorough: bool = False, more: bool = False) -> Dataset:
     """Read and check the data set.
 
-    `thorough`: a large cache's checksum too, and all that is left out by name; `more`: its classes come beside others,
-    so that one is as usual as many.
+    `thorough`: compare a large cache's checksum, too, and tell the name of every file left out; `more`: its
+    classes are added to others, so that a single class gets no note.
     """
     entry = find(config.data)
     where = entry.place
     if where is None and entry.folder is not None:
-        where = archives.located(entry, data_folder(config.data_dir), cache.cache_folder(config.data_cache))
+        where = archives.locate(entry, data_folder(config.data_dir), cache_folder(config.data_cache))
     dataset = SOURCES[entry.source](entry, where, config, tell, thorough)
     if len(dataset.classes) == 1 and not more:
         tell(Note(_one_class(dataset.classes[0], entry)))

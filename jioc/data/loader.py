@@ -1,4 +1,4 @@
-"""Images on the device, and the samplers that say in which order training visits them."""
+"""Images on the device, and samplers: the order in which training visits them."""
 
 import threading
 import weakref
@@ -16,9 +16,9 @@ from jioc.memory import Memory
 
 
 class Images:
-    """A set of images on the device, handed out normalised; uint8, or float32 of any scale.
+    """Images on the device, given out normalised; uint8, or float32 of any scale.
 
-    A set of vectors is one of images of a pixel, a channel for each number.
+    Vectors are images of a pixel, with a channel for each number.
     """
 
     resident = True  # whether every pixel is on the device
@@ -37,35 +37,36 @@ class Images:
         self.pixels = self._place(pixels)
         self.labels = torch.from_numpy(labels).to(device)  # in the order of learning; -1 for classes not used
         shape = (1, -1, 1, 1)
-        levels = (
-            255 if pixels.dtype == np.uint8 else 1
-        )  # mean and std: of pixels in [0, 1], or of floats as they are
+        levels = 255 if pixels.dtype == np.uint8 else 1  # mean and std are of levels in [0, 1], or of floats
         self.scale = (1 / (levels * torch.tensor(std, device=device))).view(shape)
         self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
 
     def _place(self, pixels: np.ndarray) -> Tensor:
-        return placed(pixels, self.device)
+        return on_device(pixels, self.device)
 
     def _rows(self, index: Tensor) -> Tensor:
         return self.pixels[index]
 
-    def _announced(self, index: Tensor) -> Tensor:
-        """This process's share of the rows of a batch that `prefetch` may have named."""
+    def _prefetched(self, index: Tensor) -> Tensor:
+        """This process's share of a batch that `prefetch` may have named."""
         return self._rows(self.own(index))
 
     def prefetch(self, batches: list[Tensor]) -> None:
-        """The batches that will be asked for next, in order; images on the device need no notice."""
+        """Get the next batches ready, in their order; images on the device are."""
 
     def plain(self, index: Tensor) -> Tensor:
-        """As the test set is seen: (n, c, h, w)."""
+        """Images as they are, normalised: (n, c, h, w)."""
         return self.normal(self._rows(index))
 
     def normal(self, pixels: Tensor) -> Tensor:
-        """The same of images that are given."""
+        """Normalise pixels, and cut out the centred square."""
         return self._centre(pixels) * self.scale - self.shift
 
     def augmented(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Tensor:
-        """This process's share of a batch. Draws are made for all of it: an image's do not depend on the shares."""
+        """This process's share of a batch, augmented and normalised.
+
+        Numbers are drawn for the whole batch: those of an image do not depend on the shares.
+        """
         h, w = self.pixels.shape[2:]
         own, draws = self.own(index), augment.draw(len(index), h, w, generator)
         if self.share is not None:
@@ -73,7 +74,7 @@ class Images:
         if self.resident and isinstance(augment, Augment):
             x = maybe_compiled(_augmented, len(own))(augment, self.pixels, own, draws, self.scale, self.shift)
         else:
-            x = augment.apply(self._announced(index), *draws) * self.scale - self.shift
+            x = augment.apply(self._prefetched(index), *draws) * self.scale - self.shift
         return self._centre(x)
 
     def own(self, index: Tensor) -> Tensor:
@@ -81,7 +82,7 @@ class Images:
         return index if self.share is None else index[self.share]
 
     def _centre(self, x: Tensor) -> Tensor:
-        """The centred square that the network sees; what already has its size stays."""
+        """Cut out the centred square that the network sees."""
         if self.size is None or x.shape[-1] == self.size:
             return x
         start = (x.shape[-1] - self.size) // 2
@@ -94,36 +95,36 @@ def _augmented(
     return augment.apply(pixels[index], *draws) * scale - shift
 
 
-def wrapped(pixels: np.ndarray) -> Tensor:
-    """The same memory, or a copy where torch cannot have it: strided, or not to be written."""
+def as_tensor(pixels: np.ndarray) -> Tensor:
+    """Wrap an array, or copy it where torch cannot wrap it: strided, or read-only."""
     return torch.from_numpy(np.require(pixels, requirements=["C", "W"]))
 
 
-_placed: list[tuple[weakref.ref[np.ndarray], torch.device, weakref.ref[Tensor]]] = []
-_placing = threading.Lock()
+_copies: list[tuple[weakref.ref[np.ndarray], torch.device, weakref.ref[Tensor]]] = []
+_copying = threading.Lock()
 
 
-def placed(pixels: np.ndarray, device: torch.device) -> Tensor:
-    """The pixels on the device; runs that share a data set share its copy there."""
-    with _placing:
-        _placed[:] = [kept for kept in _placed if kept[0]() is not None and kept[2]() is not None]
-        for array, where, tensor in _placed:
-            found = tensor()
-            if array() is pixels and where == device and found is not None:
-                return found
-        there = wrapped(pixels).to(device)
-        _placed.append((weakref.ref(pixels), device, weakref.ref(there)))
-        return there
+def on_device(pixels: np.ndarray, device: torch.device) -> Tensor:
+    """Copy pixels to the device; runs that share a data set share its copy there."""
+    with _copying:
+        _copies[:] = [one for one in _copies if one[0]() is not None and one[2]() is not None]
+        for array, where, tensor in _copies:
+            copy = tensor()
+            if array() is pixels and where == device and copy is not None:
+                return copy
+        copy = as_tensor(pixels).to(device)
+        _copies.append((weakref.ref(pixels), device, weakref.ref(copy)))
+        return copy
 
 
 class Sampler(Protocol):
-    """The images that a stage trains on."""
+    """The images that a stage trains on, and their order."""
 
     images: int  # an epoch visits
     batch_size: int  # of a full step
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
-        """One epoch's batches of indices, in an order drawn from the generator."""
+        """The batches of an epoch, as indices, in an order drawn from the generator."""
 
 
 class Shuffled:
@@ -138,33 +139,31 @@ class Shuffled:
 
 
 class TwoStreams:
-    """New images once an epoch, and beside each batch of them a fixed share of exemplars from shuffled passes."""
+    """Every new image once an epoch, each batch with a fixed share of exemplars from shuffled passes."""
 
     def __init__(self, new: Tensor, exemplars: Tensor, new_batch: int, share: float):
         self.new, self.exemplars, self.new_batch = new, exemplars, new_batch
-        self.beside = [max(1, round(share * len(part))) for part in new.split(new_batch)]
-        self.images = len(new) + sum(self.beside)
-        self.batch_size = new_batch + self.beside[0]
+        self.per_batch = [max(1, round(share * len(part))) for part in new.split(new_batch)]
+        self.images = len(new) + sum(self.per_batch)
+        self.batch_size = new_batch + self.per_batch[0]
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         def shuffled(index: Tensor) -> Tensor:
             return index[torch.randperm(len(index), generator=generator)]
 
         batches = shuffled(self.new).split(self.new_batch)
-        passes = -(-sum(self.beside) // len(self.exemplars))
-        drawn = torch.cat([shuffled(self.exemplars) for _ in range(passes)])[: sum(self.beside)]
-        return [torch.cat(pair) for pair in zip(batches, drawn.split(self.beside), strict=True)]
+        passes = -(-sum(self.per_batch) // len(self.exemplars))
+        drawn = torch.cat([shuffled(self.exemplars) for _ in range(passes)])[: sum(self.per_batch)]
+        return [torch.cat(pair) for pair in zip(batches, drawn.split(self.per_batch), strict=True)]
 
 
 @dataclass(frozen=True)
 class TaskData:
-    """The data of an arriving task, as a method is handed it."""
+    """The data of an arriving task, as a method gets it."""
 
     classes: list[Tensor]  # indices of each new class's training images
     batch_size: int
-    features: Callable[
-        ..., Tensor
-    ]  # (net, index, as_trained=False) -> unit-norm features, as `Run.features` has them
+    features: Callable[..., Tensor]  # `Run.features`: (net, index, as_trained=False) -> unit-norm features
     generator: torch.Generator  # of the data order
 
     @property
@@ -180,25 +179,26 @@ class TaskData:
         return self.of(torch.cat([self.new, memory.index]))
 
     def beside_memory(self, memory: Memory, share: float) -> Sampler:
-        """Batches of new images, each with `share` times as many exemplars; the epoch is a pass over the new images."""
+        """Batches of new images, each with `share` times as many exemplars; every new image once an epoch."""
         if not len(memory):
             return self.alone()
         return TwoStreams(self.new, memory.index, self.batch_size, share)
 
     def of(self, index: Tensor) -> Sampler:
-        """Some images of the caller's choice."""
+        """Images that the caller chooses, shuffled."""
         return Shuffled(index, self.batch_size)
 
     def split(self, memory: Memory, v: int) -> tuple[Sampler, Sampler | None]:
-        """The new images and the exemplars less v of each class, and those; a class keeps at least one to train on.
+        """Hold out v images of each class: a sampler of the others, and one of those.
 
-        None, and every image in the first, where no class in memory has an image to spare.
+        A class keeps at least one image to train on. Where no class in memory has one to spare, there is no
+        second sampler.
         """
         if all(len(index) < 2 for index in memory.classes):
             return self.with_memory(memory), None
-        kept, held = [], []
+        rest, held = [], []
         for index in [*memory.classes, *self.classes]:
             index, n = index[torch.randperm(len(index), generator=self.generator)], min(v, len(index) - 1)
             held.append(index[:n])
-            kept.append(index[n:])
-        return self.of(torch.cat(kept)), self.of(torch.cat(held))
+            rest.append(index[n:])
+        return self.of(torch.cat(rest)), self.of(torch.cat(held))

@@ -1,13 +1,15 @@
-"""How many images each class keeps under a long tail: arithmetic only."""
+"""The number of images that each class keeps under a long tail."""
 
 from jioc.errors import Refused
 
 PAPER = {"cifar10": 13, "cifar100": 500}
-"""JIOC's counts, int(most * 0.01 ** (i / denominator)): 16,271 and 32,775 images, 206 and 200 in the rarest class."""
+"""The denominator of the paper's counts, int(most * 0.01 ** (i / denominator)).
+
+They are 16,271 and 32,775 images in all, 206 and 200 in the rarest class."""
 
 
 def counts(available: list[int], rule: float | str, dataset: str) -> list[int]:
-    """Images of the i-th class in the tail's order, of those available (given in that order)."""
+    """The number of images of each class, of those available; both in the order of the tail."""
     most, classes = max(available), len(available)
     if rule == "paper":
         if dataset not in PAPER:

@@ -1,4 +1,4 @@
-"""Who arrives when: the class order, the split into tasks, the long tail, the hold-out."""
+"""Which classes arrive when: the class order, the split into tasks, the long tail, the hold-out."""
 
 import re
 from dataclasses import dataclass
@@ -8,18 +8,20 @@ import numpy as np
 from jioc.config.schema import Config
 from jioc.data import catalogue, longtail
 from jioc.data.dataset import Dataset
-from jioc.data.images.listing import composed
+from jioc.data.images.files import normalise_name
 from jioc.errors import Refused, unknown
 from jioc.text import counted
 
 
 @dataclass(frozen=True)
 class Scenario:
-    classes: list[str]  # names, in the order in which they are learnt
+    """The classes in the order in which they are learnt, their tasks and their images."""
+
+    classes: list[str]
     sizes: tuple[int, ...]  # classes of each task
-    train: list[np.ndarray]  # for each class in that order, indices of its training images
-    test: list[np.ndarray]  # for each class, indices of the images it is judged by
-    held_out: bool  # judged by training images; the test set is not used
+    train: list[np.ndarray]  # for each class, indices of its training images
+    test: list[np.ndarray]  # for each class, indices of the images that evaluate it
+    held_out: bool  # training images evaluate; the test set is not used
 
     @property
     def counts(self) -> list[int]:
@@ -27,20 +29,19 @@ class Scenario:
 
 
 def make(dataset: Dataset, config: Config) -> Scenario:
+    """Make the scenario of a configuration; refuse a class or a task without the images that it needs."""
     order = class_order(dataset, config)
     sizes = task_sizes(len(order), dataset.tasks, config)
     train = [np.flatnonzero(dataset.train_y == c) for c in order]
     if config.long_tail is not None:
-        train = _thinned(train, order, dataset, config)
+        train = _thin_out(train, order, dataset, config)
     empty = [dataset.classes[c] for c, index in zip(order, train, strict=True) if not len(index)]
     if empty:
         raise Refused(f"class {empty[0]!r} has no training image")
     if config.holdout:
-        kept = [
-            len(index) - min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train
-        ]
-        test = [index[k:] for index, k in zip(train, kept, strict=True)]
-        train = [index[:k] for index, k in zip(train, kept, strict=True)]
+        held = [min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train]
+        test = [index[len(index) - k :] for index, k in zip(train, held, strict=True)]
+        train = [index[: len(index) - k] for index, k in zip(train, held, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
     if not sum(map(len, test)):
@@ -61,16 +62,13 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
-    for line in (
-        composed(str(line)) for line in config.order
-    ):  # a name, which may have spaces, or several words
-        words = [line] if line in known else re.split(r"[\s,]+", line)
-        strange = [word for word in words if word not in known]
-        if strange:
-            raise unknown(
-                "class in --order", line if len(strange) == len(words) else strange[0], dataset.classes
-            )
-        order += [known[word] for word in words]
+    for text in config.order:  # a name, which may have spaces, or several names
+        line = normalise_name(str(text))
+        names = [line] if line in known else re.split(r"[\s,]+", line)
+        wrong = [name for name in names if name not in known]
+        if wrong:
+            raise unknown("class in --order", line if wrong == names else wrong[0], dataset.classes)
+        order += [known[name] for name in names]
     if sorted(order) != list(range(n)):
         raise Refused(
             f"--order names {counted(len(set(order)), 'class')} in {counted(len(order), 'place')}; "
@@ -80,6 +78,7 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
 
 
 def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
+    """The number of classes of each task; refuse a split that is impossible or given twice."""
     ways = [
         config.tasks is not None,
         config.base is not None or config.increment is not None,
@@ -101,8 +100,10 @@ def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
     return catalogue.task_sizes(classes, tasks, base, increment, given)
 
 
-def _thinned(train: list[np.ndarray], order: list[int], dataset: Dataset, config: Config) -> list[np.ndarray]:
-    """The first n images of each class in file order, n from the long tail."""
+def _thin_out(
+    train: list[np.ndarray], order: list[int], dataset: Dataset, config: Config
+) -> list[np.ndarray]:
+    """Keep the first n images of each class in file order, n from the long tail."""
     assert config.long_tail is not None
     positions = list(range(len(order)))  # positions in the learnt order, most frequent class first
     if config.long_tail_order == "original":

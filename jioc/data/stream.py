@@ -1,6 +1,6 @@
-"""Images that stay on disk: batches are gathered from the memory map and sent to the device ahead of their use.
+"""Images that stay on disk: batches are gathered and sent to the device ahead of their use.
 
-The same rows in the same order as `Images` hands out, so the same training.
+They are the same rows in the same order as `Images` gives, so that training is the same.
 """
 
 from collections import deque
@@ -10,32 +10,29 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jioc.data.loader import Images, wrapped
+from jioc.data.loader import Images, as_tensor
 
 AHEAD = 4  # batches
 
 
 class Streamed(Images):
-    """`prefetch` names the batches to come; each is gathered by a thread into pinned memory while others train."""
+    """`prefetch` names the next batches; a thread gathers each into pinned memory while others train."""
 
     resident = False
 
     def _place(self, pixels: np.ndarray) -> Tensor:
         self._pool = ThreadPoolExecutor(1)
-        self._coming: deque[tuple[Tensor, Tensor]] = (
-            deque()
-        )  # as asked for, and this process's share of it on the CPU
+        self._coming: deque[tuple[Tensor, Tensor]] = deque()  # a batch, and this process's share on the CPU
         self._ready: deque[tuple[Tensor, Future[Gathered]]] = deque()
         self._spare: deque[Buffer] = deque(Buffer() for _ in range(AHEAD + 1))
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
-        return wrapped(pixels)
+        return as_tensor(pixels)
 
     def prefetch(self, batches: list[Tensor]) -> None:
         self._ready.clear()
         sizes = [len(index) for index in batches]
-        here = (
-            torch.cat(batches).cpu().split(sizes) if batches else ()
-        )  # one wait for the device, not one a batch
+        # one wait for the device, not one a batch
+        here = torch.cat(batches).cpu().split(sizes) if batches else ()
         self._coming = deque(zip(batches, map(self.own, here), strict=True))
         self._fill()
 
@@ -47,9 +44,9 @@ class Streamed(Images):
     def _rows(self, index: Tensor) -> Tensor:
         return self._gather(index.cpu()).on(self.device)
 
-    def _announced(self, index: Tensor) -> Tensor:
-        if not self._ready or not _same(self._ready[0][0], index):  # not the one that was announced
-            return super()._announced(index)
+    def _prefetched(self, index: Tensor) -> Tensor:
+        if not self._ready or not _same(self._ready[0][0], index):  # another batch than the next one
+            return super()._prefetched(index)
         _, future = self._ready.popleft()
         self._fill()
         return future.result().on(self.device)
@@ -59,7 +56,7 @@ class Streamed(Images):
             return Gathered(self.pixels[rows], None)
         buffer = self._spare.popleft()
         try:
-            held = buffer.filled(self.pixels, rows)
+            held = buffer.fill(self.pixels, rows)
             with torch.cuda.stream(self._side):
                 sent = held.to(self.device, non_blocking=True)
                 buffer.sent = torch.cuda.Event()
@@ -69,9 +66,9 @@ class Streamed(Images):
         return Gathered(sent, buffer.sent)
 
 
-def _same(announced: Tensor, index: Tensor) -> bool:
-    """Whether they are the same piece of memory, which the one that is held keeps from being used again."""
-    return announced.data_ptr() == index.data_ptr() and len(announced) == len(index)
+def _same(expected: Tensor, index: Tensor) -> bool:
+    """Whether both are the same piece of memory: as long as one is held, no other tensor is given it."""
+    return expected.data_ptr() == index.data_ptr() and len(expected) == len(index)
 
 
 class Buffer:
@@ -81,7 +78,7 @@ class Buffer:
         self.memory: Tensor | None = None
         self.sent: torch.cuda.Event | None = None
 
-    def filled(self, pixels: Tensor, rows: Tensor) -> Tensor:
+    def fill(self, pixels: Tensor, rows: Tensor) -> Tensor:
         if self.sent is not None:
             self.sent.synchronize()
         if self.memory is None or len(self.memory) < len(rows):
@@ -97,7 +94,7 @@ class Gathered:
         self.pixels, self.sent = pixels, sent
 
     def on(self, device: torch.device) -> Tensor:
-        """The batch, once the device's work at hand may use it."""
+        """The batch; the device's current stream waits until it has arrived."""
         if self.sent is None:
             return self.pixels
         now = torch.cuda.current_stream(device)

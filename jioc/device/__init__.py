@@ -1,4 +1,4 @@
-"""The hardware under a run: streams, compilation, several processes.
+"""The hardware under a run: which device, how many cores, streams, compilation, several processes.
 
-Imports config and the modules above it.
+Imports the base modules alone.
 """

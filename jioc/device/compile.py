@@ -1,8 +1,8 @@
-"""What is compiled, once per process, and shared by tasks, runs and teachers: backbones, augmentation, pooled maps.
+"""Compile backbones, augmentation and pooled maps: once in a process, for all its tasks, runs and teachers.
 
-`torch.compile` is given a function of (backbone, x), so that a module's weights are inputs and any backbone of the same
-shape runs the same kernels. Heads grow and stay outside. A batch of another size, such as an epoch's last, runs as it
-is: compiling for it would cost more than it saves.
+`torch.compile` is given a function of (backbone, x), so that a module's weights are inputs and any backbone
+of the same shape runs the same kernels. Heads grow and stay outside. A batch of another size, such as an
+epoch's last, runs as it is: compiling for it would cost more than it saves.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ _sizes: ContextVar[frozenset[int]] = ContextVar("sizes", default=frozenset())
 
 @contextmanager
 def compiling(*sizes: int) -> Iterator[None]:
-    """Within, what `maybe_compiled` is given runs compiled on batches of these sizes."""
+    """Within, let what `maybe_compiled` is given run compiled on batches of these sizes."""
     token = _sizes.set(frozenset(sizes))
     try:
         yield
@@ -31,7 +31,10 @@ def is_compiling() -> bool:
 
 
 def maybe_compiled(function: Callable[..., Any], size: int) -> Callable[..., Any]:
-    """The function, compiled where a batch of that size is to be; an exporter's size is a symbol, not looked at."""
+    """The function, compiled if batches of that size are to be.
+
+    An exporter's size is a symbol; it is not compared where nothing is compiled.
+    """
     sizes = _sizes.get()
     return _compiled(function) if sizes and size in sizes else function
 

@@ -1,9 +1,9 @@
-"""One run on several processes: what this one takes on, and how they agree.
+"""One run on several processes: the share of each, and how they agree.
 
-`torchrun --nproc-per-node 2 -m jioc run ...` starts the same command in each process. All of them hold the same state
-and draw the same numbers; each takes its share of the images of every step, of the classes whose exemplars are chosen
-and of the images that are judged. Gradients are averaged by torch's DistributedDataParallel. The first process alone
-writes. A world of one is a run as it always was.
+`torchrun --nproc-per-node 2 -m jioc run ...` starts the same command in each process. All of them hold the
+same state and draw the same numbers; each takes its share of the images of every step, of the classes whose
+exemplars are chosen and of the images that are evaluated. Gradients are averaged by torch's
+DistributedDataParallel. The first process alone writes. A world of one is a run as it always was.
 """
 
 import gc
@@ -28,9 +28,9 @@ from jioc.errors import Failed, Interrupted, RankError, Refused, ReportedElsewhe
 from jioc.torchrun import world_size
 
 PATIENCE = timedelta(hours=2)  # one process may be decoding a large folder for all
-_words = signature(DistributedDataParallel).parameters
-OWN_BUFFERS: dict[str, Any] = {  # DDP leaves BN's statistics alone; torch 2.13 has a new word for it
-    "forward_sync_buffers" if "forward_sync_buffers" in _words else "broadcast_buffers": False
+_parameters = signature(DistributedDataParallel).parameters
+OWN_BUFFERS: dict[str, Any] = {  # DDP leaves BN's statistics alone; torch 2.13 has a new name for it
+    "forward_sync_buffers" if "forward_sync_buffers" in _parameters else "broadcast_buffers": False
 }
 
 
@@ -39,7 +39,7 @@ class World:
 
     def __init__(self, rank: int = 0, size: int = 1, bn: str = "per-process"):
         self.rank, self.size, self.bn = rank, size, bn
-        self._sharing = False  # whether what is being done was shared out
+        self._sharing = False  # whether the work at hand was shared out
         self._answer: tuple[Tensor, Any] | None = None
 
     @property
@@ -50,11 +50,11 @@ class World:
 
     @property
     def share(self) -> slice | None:
-        """This process's images of any batch: each so-manyth, so that a fixed mixture stays one in every share."""
+        """This process's images of any batch: each W-th of W processes, so that each share is mixed alike."""
         return None if self.size == 1 else slice(self.rank, None, self.size)
 
     def wrap(self, net: nn.Module, trained: Sequence[nn.Parameter]) -> nn.Module:
-        """The network for a stage's forward passes: the backward ones average its gradients over the processes."""
+        """Wrap the network of a stage, so that backward passes average its gradients over the processes."""
         if self.size == 1:
             return net
         within = set(map(id, net.parameters()))
@@ -63,52 +63,55 @@ class World:
         return DistributedDataParallel(net, gradient_as_bucket_view=True, **OWN_BUFFERS)
 
     def averaging(self, net: nn.Module, last: bool) -> Any:
-        """Around a part of a batch: gradients are averaged once, with the last."""
+        """Average gradients once a batch: with the last of its parts."""
         return nullcontext() if last or self.size == 1 else net.no_sync()  # type: ignore[operator]
 
     def mean(self, term: Tensor, n: int) -> Tensor:
-        """This process's part of a term's mean over n images, times the processes: gradients are averaged, not summed.
+        """This process's part of a term's mean over n images, times the number of processes.
 
-        Shares differ in size by one at most; an empty one's part is 0.
+        Times that, because gradients are averaged, not summed. Shares differ in size by one at most; the part
+        of an empty one is 0.
         """
         return term.mean() if self.size == 1 else term.sum() * (self.size / n)
 
     @torch.no_grad()
     def average_statistics(self, net: nn.Module, n: int) -> None:
-        """After a step on n images: BN's running statistics become their mean over the processes, weighed by images.
+        """After a step on n images, average BN's running statistics over the processes, weighed by images.
 
         So all hold the same network after every step.
         """
         if self.size == 1 or self.bn == "synchronised":
             return
-        kept = [
-            b for m in net.modules() if m.training for b in m.buffers(recurse=False) if b.is_floating_point()
-        ]
-        if kept:
+        training = [module for module in net.modules() if module.training]
+        buffers = [b for module in training for b in module.buffers(recurse=False) if b.is_floating_point()]
+        if buffers:
             own = len(range(self.rank, n, self.size))
-            mixed = self.sum(torch.cat([b.flatten() for b in kept]) * (own / n))
-            for b, value in zip(kept, mixed.split([b.numel() for b in kept]), strict=True):
-                b.copy_(value.view_as(b))
+            means = self.sum(torch.cat([b.flatten() for b in buffers]) * (own / n))
+            for b, mean in zip(buffers, means.split([b.numel() for b in buffers]), strict=True):
+                b.copy_(mean.view_as(b))
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum over the processes."""
+        """Sum over the processes."""
         if self.size > 1:
             values = values.clone()
             dist.all_reduce(values)
         return values
 
     def gather(self, value: Tensor) -> Tensor:
-        """Every process's value: (processes, ...)."""
+        """Gather every process's value: (processes, ...)."""
         every = value.new_zeros((self.size, *value.shape))
         every[self.rank] = value
         return self.sum(every)
 
     def own_part(self, every: Tensor) -> Tensor:
-        """This process's part of what was gathered; where other processes did that, the first takes it all."""
+        """This process's part of what was gathered; if more or fewer processes did it, the first has all."""
         return every[self.rank] if len(every) == self.size else every.sum(0) * self.first
 
     def any(self, asked: bool) -> bool:
-        """Whether some process was asked at the last call: this one's answer travels while the next step is taken."""
+        """Whether some process was asked to stop at the last call.
+
+        This process's answer travels while the next step is taken.
+        """
         if self.size == 1:
             return asked
         if self._answer is not None:
@@ -121,12 +124,12 @@ class World:
         self._answer = flag, dist.all_reduce(flag, dist.ReduceOp.MAX, async_op=True)
         return False
 
-    # --- work that is shared out ---
+    # --- sharing work out ---
 
     def map_sharded(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         """Apply a function to every item, each in one process, and give all results to all.
 
-        A result is a tensor, or some by name. What the function itself would share out, it does alone.
+        A result is a tensor, or tensors by name. The function itself shares nothing out.
         """
         if self.size == 1 or self._sharing:
             return [function(item) for item in items]
@@ -160,20 +163,20 @@ class World:
         return values[0]
 
     def barrier(self) -> None:
-        """Wait until all are here, and nothing is under way between them."""
+        """Wait until all processes are here, and no message is under way between them."""
         if self._answer is not None:
             self._answer[1].wait()
             self._answer = None
         self.sum(torch.zeros(()))
 
-    def must_agree(self, what: str, value: Any) -> None:
-        """Processes on several machines may read different files or be started with different words."""
+    def must_agree(self, noun: str, value: Any) -> None:
+        """Refuse a value that differs: machines may have other files, or other arguments."""
         if self.size > 1:
             every: list[Any] = [None] * self.size
             dist.all_gather_object(every, value)
             for rank, other in enumerate(every):
                 if other != every[0]:
-                    raise Refused(f"process {rank} has other {what} than process 0")
+                    raise Refused(f"process {rank} has other {noun} than process 0")
 
 
 def _described(value: Any) -> Any:
@@ -183,22 +186,20 @@ def _described(value: Any) -> Any:
 
 
 ALONE = World()
-_worlds = (
-    itertools.count()
-)  # that this process has been in: the store still holds what an earlier one left there
+_worlds = itertools.count()  # of this process: the store still holds what an earlier one left there
 
 
 @cache
 def _rendezvous() -> tuple[dist.Store, int, int]:
-    """The store in which all processes find each other, this one's rank, their number; for as long as it lives."""
+    """Find the other processes: the store that all share, this one's rank, and their number."""
     return next(rendezvous("env://", timeout=PATIENCE))
 
 
 @contextmanager
 def process_group(bn: str) -> Iterator[World]:
-    """The world that torchrun has started this process in.
+    """Enter the world that torchrun has started this process in.
 
-    Where the run fails in one process, that process should end: the others then notice, and one of them says why.
+    If the run fails in one process, that process should end: the others notice, and one of them says why.
     """
     if world_size() == 1:
         yield World(bn=bn)
@@ -209,9 +210,8 @@ def process_group(bn: str) -> Iterator[World]:
                 f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all"
             )
     here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    own_gpus = (
-        torch.cuda.is_available() and torch.cuda.device_count() >= here
-    )  # NCCL wants one for each process
+    # NCCL wants a GPU for each process
+    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here
     store, rank, size = _rendezvous()
     store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
     backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
@@ -224,9 +224,7 @@ def process_group(bn: str) -> Iterator[World]:
             world.barrier()
     except Exception as error:
         own = _own_error(error, rank, store)
-        if not own_gpus or isinstance(
-            error, Interrupted
-        ):  # NCCL might wait for the others, and ends with the process
+        if not own_gpus or isinstance(error, Interrupted):  # NCCL might wait; it ends with the process
             world._answer = None
             _leave(error)
         if own is error:
@@ -236,8 +234,11 @@ def process_group(bn: str) -> Iterator[World]:
 
 
 def _leave(error: BaseException | None = None) -> None:
-    """End the group while nobody but this function holds it. A DDP that held it last, such as one that dies with an
-    error's frames, would wait for the group's threads without letting go of Python's lock, which they may wait for."""
+    """End the group while only this function holds it.
+
+    A DDP that held it last, such as one that dies with an error's frames, would wait for the group's threads
+    without letting go of Python's lock, which they may wait for.
+    """
     held = dist.group.WORLD
     while error is not None:
         clear_frames(error.__traceback__)
@@ -251,20 +252,20 @@ def _is_first(rank: int, store: dist.Store) -> bool:
     try:
         return store.compare_set("failed", "", str(rank)) == str(rank).encode()
     except RuntimeError:
-        return True  # the process that kept the store is gone
+        return True  # the process that held the store is gone
 
 
 def _own_error(error: Exception, rank: int, store: dist.Store) -> Exception:
-    """What this process ends with: its error where it is the first to fail, else nothing that is said."""
+    """The error that this process ends with: its own if it is the first to fail, else a silent one."""
     status = error.status if isinstance(error, Refused) else Failed.status
     if isinstance(error, Interrupted):  # all at the same step
         return error if rank == 0 else ReportedElsewhere(status)
-    told = first_line(error)
-    if "finished reduction" in told:
+    text = first_line(error)
+    if "finished reduction" in text:
         error = Failed(
             "on several processes every parameter that is trained must take part in every step's loss"
         )
-    elif isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in told):
+    elif isinstance(error, dist.DistError) or (isinstance(error, RuntimeError) and "gloo" in text):
         error = Failed("another process of this run was lost; --resume goes on from the last checkpoint")
     elif not isinstance(error, Refused) and rank:
         error = Failed(f"{sentence(error)}; --debug shows where")

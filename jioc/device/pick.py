@@ -8,7 +8,7 @@ from jioc.torchrun import local_rank
 
 
 def pick_device(word: str) -> torch.device:
-    """The device of that word. Of several processes on a machine, each has a CUDA device of its own."""
+    """Pick the device that `--device` names. Several processes on a machine get a CUDA device each."""
     if word == "auto":
         word = "cuda" if torch.cuda.is_available() else "cpu"
     if word == "cuda" and local_rank() and torch.cuda.is_available():

@@ -13,9 +13,9 @@ _one_at_a_time = threading.RLock()
 
 @contextmanager
 def capture_lock() -> Iterator[None]:
-    """Let one at a time capture a graph, or do what may wait for the whole device and would break another's capture.
+    """Let one run at a time capture a graph, or do what may wait for the whole device.
 
-    cuDNN waits for it when it measures its algorithms.
+    That would break another run's capture. cuDNN waits for the device when it measures its algorithms.
     """
     with _one_at_a_time:
         yield
@@ -25,7 +25,7 @@ _branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
 
 
 class SideStream:
-    """Work within starts after all that was launched before it, and runs beside what comes after it, up to `join`.
+    """Run the work within beside what comes after it, up to `join`; it starts after all that came before.
 
     A step that is not being captured runs in order. What a branch makes must be kept until it has joined.
     """
@@ -54,14 +54,17 @@ class SideStream:
 
 
 def _other(main: torch.cuda.Stream, device: torch.device, branch: int) -> torch.cuda.Stream:
-    """A stream of the branch's own. Of high priority, as captures have them, so that no run works on it meanwhile."""
-    kept = _branches.setdefault((device, branch), [])
+    """A stream of the branch's own.
+
+    It has high priority, as streams of captures have, so that no run works on it meanwhile.
+    """
+    own = _branches.setdefault((device, branch), [])
     taken = [
         main,
         *(s for (where, b), streams in _branches.items() if where == device and b != branch for s in streams),
     ]
-    while not any(s not in taken for s in kept):
+    while not any(s not in taken for s in own):
         fresh = torch.cuda.Stream(device, priority=-1)
         if fresh not in taken:
-            kept.append(fresh)
-    return next(s for s in kept if s not in taken)
+            own.append(fresh)
+    return next(s for s in own if s not in taken)

@@ -26,7 +26,7 @@ from jioc.config.values import by_keys, make
 from jioc.data.catalogue import in_memory
 from jioc.data.dataset import with_statistics
 from jioc.data.scenario import task_sizes
-from jioc.data.sources.arrays import Form
+from jioc.data.sources.arrays import ArrayLayout
 from jioc.errors import Failed, Refused, unknown
 from jioc.methods.registry import find
 from jioc.resolve.derive import resolve
@@ -164,7 +164,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     def _nothing(self, x: np.ndarray) -> "Learnt":
         state = self.random_state
         given = isinstance(state, (int, np.integer))
-        return Learnt(Form.of(x), int(state if given else check_random_state(state).randint(2**31)))
+        return Learnt(ArrayLayout.of(x), int(state if given else check_random_state(state).randint(2**31)))
 
     def _keep(self, learnt: "Learnt") -> Self:
         self._learnt = learnt
@@ -256,7 +256,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 class Learnt:
     """What the calls so far amount to."""
 
-    form: Form
+    form: ArrayLayout
     seed: int
     tasks: tuple[np.ndarray, ...] = ()  # the labels of each
     learner: Any = None  # a Learner once there is a task

@@ -1,1 +1,4 @@
-"""Networks that grow. `catalogue` names the backbones without importing torch."""
+"""Networks that grow: backbones, heads, and how they are put together. Imports device and all above it.
+
+`catalogue` names the backbones without importing torch. `fused` runs a ResNet on a GPU in few kernels.
+"""

@@ -1,4 +1,4 @@
-"""The backbones by name: what the command line knows before torch is imported."""
+"""The backbones by name, as the command line lists them. No torch here."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Classifiers that grow: features (n, d) -> logits (n, K). Growing leaves the old classes' logits as they are.
+"""Classifiers that grow: features (n, d) -> logits (n, K). Old classes keep their logits.
 
 A head is made from the sizes of the tasks that it has grown by, so that a plan of plain numbers describes it.
 """
@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 
 class Head(nn.Module):
-    """What every head answers to."""
+    """The interface of every head."""
 
     def __init__(self, width: int, sizes: Sequence[int] = ()):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(sum(sizes), width))
 
     def grow(self, n: int, generator: torch.Generator) -> None:
-        """Room for n more classes."""
+        """Make room for n more classes."""
         raise NotImplementedError
 
     def rows(self) -> Tensor:
@@ -36,7 +36,7 @@ class LinearHead(Head):
 
     @torch.no_grad()
     def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
-        """Room for n more classes and, with `wider`, for so many more features, which old classes ignore."""
+        """Make room for n more classes and for `wider` more features, which old classes ignore."""
         old = F.pad(self.weight, (0, wider))
         bound = math.sqrt(3 / old.shape[1])
         fresh = torch.empty(n, old.shape[1]).uniform_(-bound, bound, generator=generator)
@@ -45,9 +45,9 @@ class LinearHead(Head):
 
     @torch.no_grad()
     def align(self, n_old: int) -> float:
-        """Multiply the new rows by gamma = mean |w_old| / mean |w_new| (Zhao et al., CVPR 2020), which is given back.
+        """Multiply the new rows by gamma = mean |w_old| / mean |w_new|, and return gamma.
 
-        Biases stay; where there is nothing old, rows stay too and gamma is 1.
+        Zhao et al., CVPR 2020. Biases stay; where there is nothing old, rows stay too and gamma is 1.
         """
         if not n_old:
             return 1.0
@@ -61,9 +61,9 @@ class LinearHead(Head):
 
 
 class CorrectedHead(LinearHead):
-    """z_k = alpha_s (W f + b)_k + beta_s for the classes k of task s; each pair (alpha, beta) starts at (1, 0).
+    """z_k = alpha_s (W f + b)_k + beta_s for the classes k of task s; a pair (alpha, beta) starts at (1, 0).
 
-    The pairs are not trained with the rest: who fits one asks for its gradient.
+    The pairs are not trained with the rest: whoever fits one asks for its gradient.
     """
 
     def __init__(self, width: int, sizes: Sequence[int] = ()):
@@ -83,12 +83,12 @@ class CorrectedHead(LinearHead):
         return torch.cat(self._corrected(super().forward(features)), dim=1)
 
     def uncorrected(self, features: Tensor) -> Tensor:
-        """z with the newest task's pair taken as (1, 0)."""
+        """The logits with the newest task's pair taken as (1, 0)."""
         z = super().forward(features)
         return torch.cat([*self._corrected(z)[:-1], z[:, -self.sizes[-1] :]], dim=1)
 
     def _corrected(self, logits: Tensor) -> list[Tensor]:
-        """Task by task."""
+        """The corrected logits, task by task."""
         parts = logits.split(self.sizes, dim=1)
         return [pair[0] * z + pair[1] for pair, z in zip(self.pairs, parts, strict=True)]
 
@@ -112,9 +112,10 @@ PROXIES = 10
 
 
 class ProxyHead(Head):
-    """z_k = sigma sum_j softmax_j(s_kj) s_kj, s_kj = cos(f, w_kj): ten proxies a class (Douillard et al., ECCV 2020).
+    """z_k = sigma sum_j softmax_j(s_kj) s_kj, s_kj = cos(f, w_kj): ten proxies a class.
 
-    The proxies of earlier tasks are frozen; `weight` holds the newest task's, class after class.
+    Douillard et al., ECCV 2020. The proxies of earlier tasks are frozen; `weight` holds the newest task's,
+    class after class.
     """
 
     def __init__(self, width: int, sizes: Sequence[int] = ()):

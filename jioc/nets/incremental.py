@@ -1,4 +1,4 @@
-"""Networks whose classes grow. A network knows its `plan`: plain data from which `build` makes another of its shape."""
+"""Networks whose classes grow. Each carries its `plan`, plain data from which `build` makes another."""
 
 import copy
 import threading
@@ -21,7 +21,7 @@ Backbone = ResNet | MLP
 
 
 class Net(nn.Module):
-    """What every network of ours answers to."""
+    """The interface of every network."""
 
     plan: dict[str, Any]
     width: int  # of the features
@@ -31,11 +31,11 @@ class Net(nn.Module):
         raise NotImplementedError
 
     def grow(self, n: int, generator: torch.Generator) -> None:
-        """Room for n more classes."""
+        """Make room for n more classes."""
         raise NotImplementedError
 
     def frozen_copy(self) -> Self:
-        """A teacher: in eval mode for good, no gradients."""
+        """A copy that serves as a teacher: in eval mode, without gradients."""
         twin = copy.deepcopy(self).eval().requires_grad_(False)
         for p in twin.parameters():
             p.grad = None
@@ -43,23 +43,23 @@ class Net(nn.Module):
 
 
 def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
-    """Features (n, d) and the stages' outputs; as a function of the module, so that one compilation serves them all."""
+    """Features (n, d) and the stages' outputs; a function, so that one compilation serves every backbone."""
     if isinstance(backbone, ResNet) and fused_kernels(backbone, x):
-        from jioc.nets.fused import run as fused
+        from jioc.nets.fused.run import run
 
-        return fused.run(backbone, x, keep_maps)
+        return run(backbone, x, keep_maps)
     return maybe_compiled(_forward, x.shape[0])(backbone, x, keep_maps)
 
 
 def fused_kernels(backbone: ResNet, x: Tensor) -> bool:
-    """Whether the kernels of `fused.py` serve: on a GPU, where backbones are compiled, in bf16."""
+    """Whether our own kernels are used: on a GPU, where backbones are compiled, in bf16."""
     if not (x.is_cuda and is_compiling() and torch.is_autocast_enabled("cuda")):
         return False
     try:
-        from jioc.nets.fused import run as fused
+        from jioc.nets.fused.layers import fits
     except ImportError:  # torch comes without Triton on some systems, or with an old one
         return False
-    return fused.fits(backbone, x)
+    return fits(backbone, x)
 
 
 def _forward(backbone: Backbone, x: Tensor, keep_maps: bool) -> tuple[Tensor, list[Tensor]]:
@@ -69,8 +69,8 @@ def _forward(backbone: Backbone, x: Tensor, keep_maps: bool) -> tuple[Tensor, li
 class IncrementalNet(Net):
     """One backbone and a head that grows.
 
-    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs), head,
-    sizes (the classes of each task).
+    plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs),
+    head, sizes (the classes of each task).
     """
 
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
@@ -95,9 +95,9 @@ BRANCHES = 3  # of a step's graph in which the frozen backbones run
 class ExpandingNet(Net):
     """A backbone for each task, their features side by side, one linear head over all of them.
 
-    Only the newest backbone learns; the others are frozen and stay in eval mode, BN statistics included. `aux` is a
-    head on the newest backbone's features alone, `before` the frozen head of the network as it was before it grew:
-    on the frozen features it gives that network's logits without another forward pass.
+    Only the newest backbone learns; the others are frozen and stay in eval mode, BN statistics included.
+    `aux` is a head on the newest backbone's features alone, `before` the frozen head of the network as it was
+    before it grew: on the frozen features it gives that network's logits without another forward pass.
 
     plan: as IncrementalNet's, and kind, backbones, aux (outputs of the auxiliary head).
     """
@@ -131,7 +131,7 @@ class ExpandingNet(Net):
         return wide.to(next(net.parameters()).device)
 
     def grow(self, n: int, generator: torch.Generator, aux: int = 0) -> None:
-        """The first time a head; later also a backbone that starts as a copy of the newest, and a fresh aux head."""
+        """Add classes to the head; later also a copy of the newest backbone, and a new aux head."""
         if not self.plan["sizes"]:
             self.head.grow(n, generator)
         else:
@@ -176,7 +176,7 @@ class ExpandingNet(Net):
         return [part for part in self.backbones if isinstance(part, Backbone)]
 
     def previous(self, out: Output) -> Output:
-        """What the network before it grew says of the same images."""
+        """The output that the network gave for these images before it grew."""
         assert self.before is not None
         features = out.features[:, : -self.unit]
         return Output(self.before(features).float(), features)
@@ -187,29 +187,29 @@ _drawing = threading.RLock()
 
 @contextmanager
 def drawing_from(seed: int) -> Iterator[None]:
-    """What torch draws of its own accord as modules are built comes from this seed, and nobody else's draws change."""
+    """Seed torch's own generator for modules that are built within, and put it back as it was."""
     with _drawing, torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         yield
 
 
 def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbone:
-    """A backbone of that plan, its weights drawn from the generator, or yet to be loaded."""
-    with drawing_from(0):  # weights that are not kept; ours come from the generator
+    """Make the backbone of a plan, its weights drawn from the generator, or yet to be loaded."""
+    with drawing_from(0):  # weights that are overwritten: ours come from the generator
         form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
-        made: Backbone = (
-            MLP(form, channels, cosine)
-            if isinstance(form, Layers)
-            else ResNet(form, plan["stem"], channels, cosine)
-        )
+        net: Backbone
+        if isinstance(form, Layers):
+            net = MLP(form, channels, cosine)
+        else:
+            net = ResNet(form, plan["stem"], channels, cosine)
     if generator is not None:
-        initialise(made, generator)
-    return made
+        initialise(net, generator)
+    return net
 
 
 NETS: dict[str, type[Any]] = {"incremental": IncrementalNet, "expanding": ExpandingNet}
 
 
 def build(plan: dict[str, Any], generator: torch.Generator | None = None) -> Net:
-    """A network of that plan; without a generator its weights are yet to be loaded."""
+    """Make a network from its plan; without a generator its weights are yet to be loaded."""
     return NETS[plan.get("kind", "incremental")](plan, generator)

@@ -1,14 +1,14 @@
 """Fully connected layers for vectors: each linear, batch-normalised, ReLU.
 
-A vector comes as an image of one pixel, (n, d, 1, 1), and a layer's output is a map of that size: every method works.
-Weights N(0, 2 / out), drawn as a 1x1 convolution's are.
+A vector comes as an image of one pixel, (n, d, 1, 1), and a layer's output is a map of that size: every
+method works. Weights N(0, 2 / out), drawn as a 1x1 convolution's are.
 """
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.catalogue import Layers
-from jioc.nets.resnet import BatchNorm
 
 
 class MLP(nn.Module):

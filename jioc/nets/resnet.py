@@ -1,7 +1,7 @@
-"""Residual networks of basic blocks: ResNet32 for small images, ResNet18, and a tiny one (He et al., CVPR 2016).
+"""Residual networks of basic blocks: ResNet32 for small images, ResNet18, and a tiny one.
 
-Weights are drawn from a given generator: convolutions N(0, 2 / (k k out)), BN 1 and 0, no zero-init of the last BN.
-These are PyCIL's networks; the parameter counts in the tests are theirs.
+He et al., CVPR 2016. Weights are drawn from a given generator: convolutions N(0, 2 / (k k out)), BN 1 and 0,
+no zero-init of the last BN. These are PyCIL's networks; the parameter counts in the tests are theirs.
 """
 
 import math
@@ -10,27 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.catalogue import Shape
-
-
-class BatchNorm(nn.Module):
-    """torch's BatchNorm2d less its count of batches, which nothing reads and which costs a kernel a layer and step."""
-
-    running_mean: Tensor
-    running_var: Tensor
-
-    def __init__(self, channels: int):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(channels))
-        self.bias = nn.Parameter(torch.zeros(channels))
-        self.register_buffer("running_mean", torch.zeros(channels))
-        self.register_buffer("running_var", torch.ones(channels))
-
-    def forward(self, x: Tensor) -> Tensor:
-        measured = (
-            self.training and x[:, 0].numel() > 1
-        )  # a lone value has no variance: an epoch's last image at 1x1
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, measured)
 
 
 class Block(nn.Module):
@@ -58,7 +39,10 @@ class Block(nn.Module):
 
 
 class ResNet(nn.Module):
-    """x (n, c, h, w) -> features (n, d) and the stages' outputs. For cosine heads: B shortcuts, no last ReLU."""
+    """x (n, c, h, w) -> features (n, d) and the stages' outputs.
+
+    `cosine`: for cosine heads, with B shortcuts and without the last ReLU.
+    """
 
     def __init__(self, shape: Shape, stem: str, channels: int, cosine: bool = False):
         super().__init__()

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
-from jioc.data.images.inputs import Given, pixels_of
+from jioc.data.images.inputs import ImageInput, pixels_of
 from jioc.data.loader import Images
 from jioc.errors import unknown
 from jioc.methods.base import Method
@@ -71,7 +71,7 @@ class Classifier:
                 found.setdefault(name, []).append(scores.float().cpu())
         return {name: torch.cat(parts) for name, parts in found.items()}
 
-    def predict(self, images: Given, readout: str | None = None) -> list[str]:
+    def predict(self, images: ImageInput, readout: str | None = None) -> list[str]:
         """The class of each image, see `data.images.inputs`; by the method's headline unless a read-out is named."""
         pixels = pixels_of(images, self.preprocessing.shape)
         if not len(pixels):

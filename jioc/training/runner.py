@@ -11,7 +11,7 @@ from torch import Tensor
 
 from jioc import __version__, metrics
 from jioc.config import values as settings
-from jioc.data.augment.basic import chosen
+from jioc.data.augment.basic import choose_augmentation
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, Refused
 from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
@@ -66,7 +66,7 @@ class Run:
         self.checkpointer = Checkpointer(store, every, self.snapshot, self.restore, stop, self.world)
         self.engine = Engine(
             train=self.train,
-            augment=chosen(self.dataset.augment, self.config.augment),
+            augment=choose_augmentation(self.dataset.augment, self.config.augment),
             schedules={"first": self.config.first, "later": self.config.later, "second": self.config.second},
             momentum=self.config.momentum,
             execution=plan.execution,

@@ -13,7 +13,6 @@ import pytest
 import jioc
 from helpers.trees import write_digits
 from jioc.cli.main import main
-from jioc.data.images import workers as flow
 from jioc.errors import Interrupted
 
 
@@ -88,45 +87,6 @@ def test_a_thousand_images_some_of_them_broken(
     learner = jioc.load(place / "run")
     alone = dict(zip(map(str, good), learner.predict(good), strict=True))
     assert all(f["class"] == alone[os.path.realpath(f["image"])] for f in found)
-
-
-def test_never_more_than_a_few_parts_are_read_ahead(place: Path) -> None:
-    asked = 0
-
-    def paths() -> Any:
-        nonlocal asked
-        for _ in range(100_000):
-            asked += 1
-            yield str(place / "data" / "train" / "0" / "0.png")
-
-    parts = flow.decoded(paths(), 64, grey=False)
-    size = len(next(parts).paths)
-    next(parts)
-    assert asked <= size * (2 * min(flow.cores(), flow.MOST_WORKERS) + 4)
-    parts.close()  # type: ignore[attr-defined]
-
-
-def test_a_file_that_kills_its_decoder_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    good, killer = str(place / "data" / "train" / "0" / "0.png"), "killer"
-    real = flow.Workers._asked
-
-    def asked(self: flow.Workers, worker: Any, paths: list[str]) -> flow.Part:
-        if killer in paths:
-            worker.kill()
-            worker.wait()
-        return real(self, worker, paths)
-
-    monkeypatch.setattr(flow.Workers, "_asked", asked)
-    monkeypatch.setattr(flow.decode, "PIECE", 0)  # eight at a time
-    paths = [good] * 20 + [killer] + [good] * 9
-    parts = list(flow.decoded(paths, 8, grey=True))
-    assert [path for part in parts for path in part.paths] == paths
-    assert [(part.paths[row], why) for part in parts for row, why in part.bad.items()] == [
-        (killer, "ended the process that decoded it")
-    ]
-    assert all(
-        part.pixels[row].any() for part in parts for row in range(len(part.paths)) if row not in part.bad
-    )
 
 
 def test_lines_for_people_and_for_programs(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,7 +54,7 @@ def test_an_array_that_may_not_be_written_is_read(kind: type[Images]) -> None:
     assert not np.shares_memory(images.pixels.numpy(), pixels)
 
 
-def test_other_batches_than_announced_are_right_too() -> None:
+def test_other_batches_than_prefetched_are_right_too() -> None:
     resident, streamed = both()
     batches = drawn(8)
     streamed.prefetch(batches)
@@ -64,11 +64,11 @@ def test_other_batches_than_announced_are_right_too() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_every_part_of_a_batch_was_announced(
+def test_every_part_of_a_batch_was_prefetched(
     parts: int, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        Images, "_announced", lambda self, index: pytest.fail("gathered only when it was asked for")
+        Images, "_prefetched", lambda self, index: pytest.fail("gathered only when it was asked for")
     )
     small |= {"later": {"epochs": 1}, "first": {"epochs": 2}}
     assert run(method="ssil", stream="yes", accumulate=parts, **small)["complete"]

@@ -1,4 +1,4 @@
-"""One run on two processes: the same weights, exemplars and figures as on one; killed or stopped, the same end."""
+"""One run on two processes ends as on one, with the same weights, exemplars and figures; resumed, too."""
 
 import fcntl
 import json
@@ -23,13 +23,13 @@ from jioc.data.augment.basic import Augment, Augmentation, WithPolicy
 from jioc.data.augment.crops import ResizedCrop
 from jioc.data.loader import Images
 from jioc.data.stream import Streamed
-from jioc.device.distributed import World, together
+from jioc.device.distributed import World, process_group
 from jioc.errors import Failed, Refused
 from jioc.methods.specs import SPECS
-from jioc.nets.resnet import BatchNorm
+from jioc.nets.batchnorm import BatchNorm
 from jioc.resolve.derive import resolve
 from jioc.training.checkpoint import unpack
-from jioc.training.execution import how
+from jioc.training.execution import choose_execution
 from jioc.training.run import run
 
 SHORT: dict[str, Any] = {
@@ -175,12 +175,12 @@ def test_the_shares_means_average_to_the_mean(n: int, size: int) -> None:
 
 def test_running_statistics_are_averaged_by_images(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[torch.Tensor] = []
-    monkeypatch.setattr(World, "total", lambda self, values: parts.append(values) or values)
+    monkeypatch.setattr(World, "sum", lambda self, values: parts.append(values) or values)
     for rank, (mean, var) in enumerate([(1.0, 2.0), (4.0, 8.0)]):
         bn = BatchNorm(3)
         bn.running_mean.fill_(mean)
         bn.running_var.fill_(var)
-        World(rank, 2).mix_statistics(bn, 3)  # two images and one
+        World(rank, 2).average_statistics(bn, 3)  # two images and one
     assert sum(parts).tolist() == pytest.approx([2.0] * 3 + [4.0] * 3)  # type: ignore[union-attr]
 
 
@@ -230,7 +230,7 @@ def test_an_image_is_augmented_alike_whoever_takes_it(kind: type[Images], augmen
 def test_what_several_processes_cannot_do_is_refused(words: dict[str, Any], told: str) -> None:
     config = resolve(settings.make(method="icarl", **words))
     with pytest.raises(Refused, match=told):
-        how(config, torch.device("cpu"), True, World(0, 2))
+        choose_execution(config, torch.device("cpu"), True, World(0, 2))
 
 
 def test_half_of_what_torchrun_sets_is_refused(
@@ -283,7 +283,7 @@ def test_torchrun_runs_the_command_and_one_process_speaks_and_writes(tmp_path: P
 
 
 def test_what_holds_the_group_is_gone_before_the_group_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or torch joins the group's threads with Python's lock, for which one of them may wait: both wait for ever."""
+    """Or torch joins the group's threads with Python's lock, for which one may wait: both wait for ever."""
     for name, value in {"WORLD_SIZE": "2", "RANK": "0", "MASTER_ADDR": "here", "MASTER_PORT": "1"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("jioc.device.distributed._rendezvous", lambda: (HashStore(), 0, 1))
@@ -300,6 +300,6 @@ def test_what_holds_the_group_is_gone_before_the_group_is(monkeypatch: pytest.Mo
         except ValueError as error:
             raise Failed("a step failed") from error
 
-    with pytest.raises(Failed) as told, together("per-process"):
+    with pytest.raises(Failed) as told, process_group("per-process"):
         stage()
     assert told.value.__cause__ is not None and wrapped[0]() is None

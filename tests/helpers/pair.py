@@ -1,10 +1,12 @@
-"""Two processes of one run do the jobs they are given in their order. They are forked from a process of their own: one
-that has trained, as the tests have, may hold a lock of torch's for ever in its children.
+"""Two processes of one run, which do jobs in their order.
+
+They are forked from a process of their own: one that has trained, as the tests have, may hold a lock of
+torch's for ever in its children.
 
 A job is {"name", "settings"} and perhaps
     "alone"     one of the two does it as a run of one process
-    "double"    in float64, where one process and two differ by rounding alone, far below what is tested: every tensor
-                that would be float32 is float64, those that the package makes with `.float()` too
+    "double"    in float64, where one process and two differ by rounding alone, far below what is tested:
+                every tensor that would be float32 is float64, those made with `.float()` too
     "stop", "fail", "die"    (rank, step): that process is told to stop, raises, or is gone before that step
 How each job ended is written to NAME.RANK beside the runs.
 """
@@ -33,22 +35,21 @@ FLOAT, STEP = torch.Tensor.float, Engine.step
 
 
 def pair(jobs: list[Job], where: Path) -> None:
-    """Returns when both have ended."""
+    """Have both do the jobs, and wait until they have ended."""
     subprocess.run([sys.executable, __file__, json.dumps(jobs), str(where)], check=True)
 
 
 def fork(jobs: list[Job], where: Path, seconds: float = 900) -> None:
-    """What has not ended by then hangs."""
-    store = TCPStore(
-        "127.0.0.1", 0, is_master=True, wait_for_workers=False
-    )  # as torchrun has one, on a port of its own
+    """Fork the two processes; what has not ended after so many seconds hangs."""
+    # as torchrun has one, on a port of its own
+    store = TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     children = []
     for rank in (0, 1):
         child = os.fork()
         if child == 0:
-            words = {"RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": store.port}
-            words |= {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}
-            os.environ.update({k: str(v) for k, v in words.items()}, MASTER_ADDR="127.0.0.1")
+            values = {"RANK": rank, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": 2, "MASTER_PORT": store.port}
+            values |= {"TORCHELASTIC_USE_AGENT_STORE": True, "TORCHELASTIC_RESTART_COUNT": 0}
+            os.environ.update({k: str(v) for k, v in values.items()}, MASTER_ADDR="127.0.0.1")
             try:
                 work(rank, jobs, where)
             except BaseException:

@@ -1,12 +1,16 @@
 """Small trees of image files for the tests: every picture its own colour."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from jioc.config.values import make
+from jioc.data.dataset import Dataset
 from jioc.data.load import load
+from jioc.events import Decoding, Event, Note
+from jioc.resolve.derive import resolve
 
 Colour = tuple[int, int, int]
 
@@ -23,7 +27,7 @@ def picture(path: Path, number: int = 0, size: tuple[int, int] = (8, 8)) -> Path
 
 
 def class_folders(root: Path, classes: dict[str, int], first: int = 0, ending: str = "png") -> Path:
-    """That many images in each class folder; numbers go on from `first`, so that no two pictures are the same."""
+    """That many images in each class folder, numbered on from `first`: no two pictures are the same."""
     for name, count in classes.items():
         for i in range(count):
             picture(root / name / f"{i}.{ending}", first)
@@ -64,6 +68,48 @@ def tiny_imagenet(folder: Path) -> Path:
     return root
 
 
+def cub(folder: Path) -> Path:
+    root = folder / "CUB_200_2011"
+    names = ["001.Black_footed_Albatross", "002.Laysan_Albatross", "010.Red_winged_Blackbird"]
+    images, labels, splits = [], [], []
+    for i in range(9):
+        path = f"{names[i // 3]}/{names[i // 3][4:]}_{i:04d}.jpg"
+        picture(root / "images" / path, i, (50, 40))
+        images.append(f"{i + 1} {path}\n")
+        labels.append(f"{i + 1} {i // 3 + 1}\n")
+        splits.append(f"{i + 1} {int(i % 3 != 1)}\n")
+    for name, lines in [("images", images), ("image_class_labels", labels), ("train_test_split", splits)]:
+        (root / f"{name}.txt").write_text("".join(lines))
+    (root / "classes.txt").write_text("".join(f"{c + 1} {name}\n" for c, name in enumerate(names)))
+    return root
+
+
+MINI = ["n01532829", "n02108089", "n03400231"]
+
+
+def mini_csv(folder: Path) -> Path:
+    root = folder / "miniimagenet"
+    number = 0
+    parts = {"train": MINI[1:2], "val": MINI[2:], "test": MINI[:1]}  # classes are parted, not images
+    for table, names in parts.items():
+        rows = ["filename,label\n"]
+        for name in names:
+            for i in range(10):
+                picture(root / "images" / f"{name}{i:08d}.jpg", number, (100, 84))
+                rows.append(f"{name}{i:08d}.jpg,{name}\n")
+                number += 1
+        (root / f"{table}.csv").write_text("".join(rows))
+    return root
+
+
+def mini_folders(folder: Path) -> Path:
+    root = folder / "mini-imagenet"
+    for c, name in enumerate(MINI):
+        for i in range(10):
+            picture(root / name / f"{name}{i:08d}.jpg", 10 * c + i, (100, 84))
+    return root
+
+
 def write_digits(folder: Path, names: str, images: int, first: int = 0) -> Path:
     """So many training images of each of the digits named, from the first on, as PNG files."""
     digits = load(make(method="icarl", data="digits"))
@@ -72,3 +118,28 @@ def write_digits(folder: Path, names: str, images: int, first: int = 0) -> Path:
         for i, x in enumerate(digits.train_x[digits.train_y == int(name)][first : first + images]):
             Image.fromarray(x[0]).save(folder / name / f"{i}.png")
     return folder
+
+
+# --- what is loaded ---
+
+
+def read_events(place: Path, **values: Any) -> tuple[Dataset, list[Event]]:
+    """The data set of a folder or csv, seen at 8x8, and all that was told about it."""
+    events: list[Event] = []
+    config = make(method="finetune", data=str(place), **({"image_size": 8} | values))
+    return load(config, events.append), events
+
+
+def read(place: Path, **values: Any) -> tuple[Dataset, list[str]]:
+    """The data set of a folder or csv, seen at 8x8, and the notes about it."""
+    dataset, events = read_events(place, **values)
+    return dataset, [event.text for event in events if isinstance(event, Note)]
+
+
+def decodings(events: list[Event]) -> int:
+    """How many times some images had been decoded."""
+    return sum(isinstance(event, Decoding) and event.done > 0 for event in events)
+
+
+def read_official(name: str, folder: Path, **values: Any) -> Dataset:
+    return load(resolve(make(method="finetune", data=name, data_dir=folder, **values)))

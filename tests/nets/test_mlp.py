@@ -12,7 +12,8 @@ from jioc.data.loader import Images
 from jioc.nets.incremental import build
 
 PLAN: dict[str, Any] = {
-    "backbone": "mlp", "stem": None, "channels": 5, "cosine": False, "maps": False, "head": "linear", "sizes": [],
+    "backbone": "mlp", "stem": None, "channels": 5, "cosine": False, "maps": False, "head": "linear",
+    "sizes": [],
 }  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def test_growing_leaves_the_old_logits(kind: str) -> None:
 
 
 def test_a_layer_is_a_convolution_of_a_pixel() -> None:
-    """The maps are the layers' outputs, the last one the features; a cosine backbone's features have both signs."""
+    """Maps are the layers' outputs, the last one the features; a cosine backbone's have both signs."""
     net = build(PLAN | {"maps": True, "cosine": True, "sizes": [2]}, generator()).eval()
     x = torch.randn(9, 5, 1, 1)
     out = net(x)

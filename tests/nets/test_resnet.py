@@ -11,7 +11,8 @@ from jioc.nets.catalogue import BACKBONES
 from jioc.nets.incremental import build
 
 PLAN: dict[str, Any] = {
-    "backbone": "tiny", "stem": "cifar", "channels": 3, "cosine": False, "maps": False, "head": "linear", "sizes": [],
+    "backbone": "tiny", "stem": "cifar", "channels": 3, "cosine": False, "maps": False, "head": "linear",
+    "sizes": [],
 }  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""Augmentation of whole batches on their device, every draw from a given generator."""
+"""Augmentation of whole batches on their device; every number is drawn from a given generator."""

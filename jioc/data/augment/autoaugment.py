@@ -1,8 +1,9 @@
-"""AutoAugment's policy for CIFAR-10 (Cubuk et al., CVPR 2019) on whole batches, each operation as PIL does it.
+"""AutoAugment's policy for CIFAR-10 on whole batches, each operation as PIL does it.
 
-Each image draws one of 25 sub-policies: two operations, each applied with its own probability and at its own strength,
-in a direction drawn for it. Every operation is computed for the whole batch and taken where it was drawn, so that
-shapes and control flow never depend on the draw. Geometric operations take the nearest pixel and fill with grey.
+Cubuk et al., CVPR 2019. Each image draws one of 25 sub-policies: two operations, each applied with its own
+probability and at its own strength, in a direction drawn for it. Every operation is computed for the whole
+batch and taken where it was drawn, so that shapes and control flow never depend on the draw. Geometric
+operations take the nearest pixel and fill with grey.
 """
 
 import math
@@ -38,12 +39,13 @@ STRONGEST = {  # at strength 9; operations that are not named have no strength
 }
 MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
 LIGHTS = (
-    "colour", "contrast", "sharpness", "brightness", "posterize", "solarize", "invert", "autocontrast", "equalize",
+    "colour", "contrast", "sharpness", "brightness",
+    "posterize", "solarize", "invert", "autocontrast", "equalize",
 )  # fmt: skip
 
 
 def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """The sub-policy (n,), the chance (2, n) and the direction (2, n) of its two operations."""
+    """Draw the sub-policy (n,), and the chance (2, n) and the direction (2, n) of its two operations."""
     device = generator.device
     which = torch.randint(0, len(SUBS), (n,), generator=generator, device=device)
     chance = torch.rand(2, n, generator=generator, device=device)
@@ -51,7 +53,7 @@ def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def augmented(x: Tensor, which: Tensor, chance: Tensor, direction: Tensor) -> Tensor:
-    """uint8 (n, c, h, w) -> the same, augmented as drawn."""
+    """Augment uint8 (n, c, h, w) as drawn."""
     names, odds, factors, matrices = tables(x.shape[2], x.shape[3], x.device)
     for i in range(2):
         name = names[which, i].masked_fill(chance[i] >= odds[which, i], -1)
@@ -60,7 +62,7 @@ def augmented(x: Tensor, which: Tensor, chance: Tensor, direction: Tensor) -> Te
 
 
 def apply(x: Tensor, name: Tensor, factor: Tensor, matrix: Tensor) -> Tensor:
-    """To each image the operation of that number (its place in MOVES + LIGHTS; -1: none)."""
+    """Apply to each image the operation of that number: its place in MOVES + LIGHTS; -1: none."""
     moves = (name >= 0) & (name < len(MOVES))
     x = torch.where(moves[:, None, None, None], moved(x, matrix), x)
     done = x
@@ -82,8 +84,13 @@ def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor
         [[factor_of(name, strength, sign) for sign in (1, -1)] for name, _, strength in pair]
         for pair in pairs
     ]
-    matrices = [[[fixed(name, f, h, w) for f in fs] for (name, _, _), fs in zip(p, q, strict=True)]
-                for p, q in zip(pairs, factors, strict=True)]  # fmt: skip
+    matrices = [
+        [
+            [fixed(name, factor, h, w) for factor in both_ways]
+            for (name, _, _), both_ways in zip(pair, of_pair, strict=True)
+        ]
+        for pair, of_pair in zip(pairs, factors, strict=True)
+    ]
     return (
         torch.tensor(names, device=device),
         torch.tensor(odds, device=device),
@@ -102,7 +109,10 @@ def factor_of(name: str, strength: int, sign: int) -> float:
 
 
 def fixed(name: str, amount: float, h: int, w: int) -> list[int]:
-    """PIL's affine map from an output pixel to its source, (a, b, c, d, e, f) in 1/65536 with the half pixel in it."""
+    """PIL's affine map from an output pixel to its source, (a, b, c, d, e, f).
+
+    In 1/65536 of a pixel, with the half pixel in it.
+    """
     a, b, c, d, e, f = 1.0, 0.0, 0.0, 0.0, 1.0, 0.0
     if name == "shear_x":
         b = amount
@@ -121,7 +131,7 @@ def fixed(name: str, amount: float, h: int, w: int) -> list[int]:
 
 
 def moved(x: Tensor, matrix: Tensor) -> Tensor:
-    """Each image through its affine map, the nearest pixel, grey from outside."""
+    """Move each image by its affine map: the nearest pixel, grey from outside."""
     n, c, h, w = x.shape
     a, b, ox, d, e, oy = matrix.T[:, :, None, None]
     across, down = torch.arange(w, device=x.device), torch.arange(h, device=x.device)[:, None]

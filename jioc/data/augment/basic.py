@@ -1,7 +1,7 @@
 """Augmentation of whole batches on their device, every draw from a given generator.
 
-Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL images,
-levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
+Crop, flip and brightness are those of torchvision's RandomCrop, RandomHorizontalFlip and ColorJitter on PIL
+images, levels cut to whole numbers as PIL does. AutoAugment is in `autoaugment.py`.
 """
 
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ from torch import Tensor
 from jioc.data.augment import autoaugment
 
 Draws = tuple[Tensor, ...]
-"""What was drawn for a batch. The last axis is the image, so that a share of a batch takes its share of the draws."""
+"""Numbers drawn for a batch. The last axis is the image: a share of a batch takes its share of the draws."""
 
 
 class Augmentation:
-    """`Augment`, `crops.ResizedCrop`, `WithPolicy`: all that is random is drawn first."""
+    """The interface of `Augment`, `ResizedCrop` and `WithPolicy`: draw all that is random, then apply it."""
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         n, _, h, w = x.shape
         return self.apply(x, *self.draw(n, h, w, generator))
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        """For n images of h x w."""
+        """Draw for n images of h x w."""
         raise NotImplementedError
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
-        """uint8 (n, c, h, w) -> whole levels as float32."""
+        """Augment uint8 (n, c, h, w) as drawn: whole levels as float32."""
         raise NotImplementedError
 
     def side(self, h: int, w: int) -> tuple[int, int]:
-        """Height and width of what comes out."""
+        """Height and width of the augmented images."""
         return h, w
 
 
@@ -54,8 +54,8 @@ class WithPolicy(Augmentation):
         return self.usual.side(h, w)
 
 
-def chosen(usual: Augmentation, word: str) -> Augmentation:
-    """The data set's usual augmentation under a word of `--augment`."""
+def choose_augmentation(usual: Augmentation, word: str) -> Augmentation:
+    """The augmentation that `--augment` names, given the data set's usual one."""
     if word == "standard":
         return usual
     return WithPolicy(usual) if word == "autoaugment" else Augment()
@@ -63,18 +63,20 @@ def chosen(usual: Augmentation, word: str) -> Augmentation:
 
 @dataclass(frozen=True)
 class Augment(Augmentation):
+    """A shifted crop, a flip, and brightness."""
+
     pad: int = 0  # black border from which a crop of the original size is taken
     flip: bool = False
     brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        """Where to crop (2, n), whether to mirror (n,), how to brighten (n,)."""
+        """Draw where to crop (2, n), whether to mirror (n,), and how to brighten (n,)."""
         corner = torch.randint(0, 2 * self.pad + 1, (2, n), generator=generator, device=generator.device)
         mirrored, factor = torch.rand((2, n), generator=generator, device=generator.device)
         return corner, mirrored < (0.5 if self.flip else 0.0), 1 + self.brightness * (2 * factor - 1)
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
-        """Crop, flip and brightness as drawn: what can be compiled, because it draws nothing."""
+        """Crop, flip and brighten as drawn. It draws nothing itself, so that it can be compiled."""
         corner, mirrored, factor = draws
         if self.pad or self.flip:
             x = crop_flip(x, self.pad, corner[0], corner[1], mirrored)
@@ -97,7 +99,7 @@ def brighten(x: Tensor, factor: Tensor) -> Tensor:
 
 
 def draw_centre(n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-    """A pixel of each image: its row (n,) and its column (n,)."""
+    """Draw a pixel of each image: its row (n,) and its column (n,)."""
 
     def among(side: int) -> Tensor:
         return torch.randint(0, side, (n, 1), generator=generator, device=generator.device).squeeze(1)

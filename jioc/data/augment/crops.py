@@ -1,8 +1,9 @@
 """Random resized crop and flip of whole batches on their device, every draw from a given generator.
 
-The boxes are those of torchvision's RandomResizedCrop: area a share of the image, ratio of the sides drawn on a log
-scale, ten tries, else the whole image. Each box is resized by bilinear interpolation with antialiasing, as two products
-with matrices of weights, one pair per image: no loop over images, no shape that depends on a draw.
+The boxes are those of torchvision's RandomResizedCrop: area a share of the image, ratio of the sides drawn on
+a log scale, ten tries, else the whole image. Each box is resized by bilinear interpolation with antialiasing,
+as two products with matrices of weights, one pair per image: no loop over images, no shape that depends on a
+draw.
 """
 
 from dataclasses import dataclass
@@ -11,25 +12,27 @@ from math import log
 import torch
 from torch import Tensor
 
-from jioc.data.augment.basic import Augmentation, Draws
+from jioc.data.augment.basic import Augment, Augmentation, Draws
 
 TRIES = 10
 
 
 @dataclass(frozen=True)
 class ResizedCrop(Augmentation):
+    """A random part of the image, resized, and a flip."""
+
     size: int  # of the square that comes out
     flip: bool = True
     area: tuple[float, float] = (0.08, 1.0)
     ratio: tuple[float, float] = (3 / 4, 4 / 3)
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        """The boxes (4, n), whether to mirror (n,)."""
+        """Draw the boxes (4, n), and whether to mirror (n,)."""
         box = boxes(n, h, w, self.area, self.ratio, generator)
         return box, torch.rand(n, generator=generator, device=generator.device) < (0.5 if self.flip else 0.0)
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
-        """uint8 (n, c, h, w) -> whole levels as float32 (n, c, size, size)."""
+        """Crop and resize uint8 (n, c, h, w): whole levels as float32 (n, c, size, size)."""
         box, mirrored = draws
         return resized(x.float(), box, self.size, mirrored).round()
 
@@ -40,7 +43,7 @@ class ResizedCrop(Augmentation):
 def boxes(
     n: int, h: int, w: int, area: tuple[float, float], ratio: tuple[float, float], generator: torch.Generator
 ) -> Tensor:
-    """Top, left, height and width of n boxes in whole pixels: (4, n)."""
+    """Draw n boxes: top, left, height and width in whole pixels: (4, n)."""
     device = generator.device
     share, turn, down, across = torch.rand((4, n, TRIES), generator=generator, device=device)
     covered = h * w * (area[0] + (area[1] - area[0]) * share)
@@ -57,7 +60,7 @@ def boxes(
 
 
 def resized(x: Tensor, box: Tensor, size: int, mirrored: Tensor) -> Tensor:
-    """Each image's box, resized to a square and mirrored where asked: (n, c, size, size)."""
+    """Resize each image's box to a square, mirrored where asked: (n, c, size, size)."""
     top, left, high, wide = box.to(x.dtype)
     rows = weights(top, high, x.shape[2], size)[:, None]  # (n, 1, size, h)
     cols = weights(left, wide, x.shape[3], size)[:, None]  # (n, 1, size, w)
@@ -66,12 +69,22 @@ def resized(x: Tensor, box: Tensor, size: int, mirrored: Tensor) -> Tensor:
 
 
 def weights(start: Tensor, length: Tensor, inside: int, size: int) -> Tensor:
-    """How much each of `inside` pixels counts for each of `size`, a triangle: (n, size, inside)."""
+    """The weight of each of `inside` pixels for each of `size`, a triangle: (n, size, inside)."""
     scale = (length / size)[:, None, None]
     centre = (torch.arange(size, device=start.device, dtype=start.dtype) + 0.5)[None, :, None] * scale
-    at = (
-        torch.arange(inside, device=start.device, dtype=start.dtype) + 0.5 - start[:, None, None]
-    )  # within the box
+    pixels = torch.arange(inside, device=start.device, dtype=start.dtype)
+    at = pixels + 0.5 - start[:, None, None]  # within the box
     height = (1 - (at - centre).abs() / scale.clamp(min=1)).clamp(min=0)
     height = torch.where((at > 0) & (at < length[:, None, None]), height, 0.0)
     return height / height.sum(2, keepdim=True)
+
+
+def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
+    """The augmentation of images cached at `canvas` and seen at `size`, unless another is chosen.
+
+    Images cached as small as they are seen are shifted by an eighth, at most 4 pixels; others are cropped and
+    resized.
+    """
+    if canvas > size:
+        return ResizedCrop(size)
+    return Augment(pad=max(1, min(4, size // 8)), flip=True)

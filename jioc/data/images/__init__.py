@@ -1,1 +1,5 @@
-"""Image files: listed, decoded, kept decoded on disk."""
+"""Image files: listed, decoded, cached on disk. Imports device and all above it, and no other folder of data.
+
+`listing` says which images there are; `decode` makes a file a square of pixels, and `workers` does so on
+every core; `cache` keeps what `build` has decoded; `select` says which images train and which test.
+"""

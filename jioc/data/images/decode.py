@@ -1,11 +1,11 @@
-"""Image files to square arrays, whatever they hold; also the worker process that does it for many files.
+"""Decode image files to square arrays; as a script, the worker process that does so for many files.
 
-The picture is turned as its EXIF says, its first frame taken, transparency laid over white, 16-bit levels scaled to 8.
-The largest centred square is then resized to `canvas` (bilinear with antialiasing): the shorter side resized, and the
-centre cropped. A picture of exactly that size is left as it is.
+The picture is turned as its EXIF says, its first frame taken, transparency laid over white, 16-bit levels
+scaled to 8. The largest centred square is then resized to `canvas` (bilinear with antialiasing): the shorter
+side resized, and the centre cropped. A picture of exactly that size is left as it is.
 
-This file imports nothing of the package: a worker is `python decode.py` with orders on its standard input, so that it
-starts in a moment and shares nothing with a parent that holds threads and devices.
+This file imports nothing of the package: a worker is `python decode.py` with orders on its standard input. So
+it starts in a moment and shares nothing with a parent that holds threads and devices.
 """
 
 import hashlib
@@ -16,17 +16,18 @@ import signal
 import stat
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-VERSION = 1  # of what is described above: another number, and every cache is built again
+VERSION = 1  # of the decoding described above: another number, and every cache is built again
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none that runs another program
 MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
 DIGEST = 16  # bytes
 MOST_BYTES = 1 << 30
 TRANSPARENT = {"LA", "La", "PA", "RGBA", "RGBa"}
-UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, not in what the file holds
+UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, not in the file's content
 GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 
 
@@ -35,6 +36,7 @@ class Unusable(Exception):
 
 
 def contents(path: str) -> bytes:
+    """Read a file; what is no regular file, too large or empty is unusable."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is not waited on
         with open(handle, "rb", buffering=0) as file:
@@ -52,6 +54,7 @@ def contents(path: str) -> bytes:
 
 
 def readable(path: str) -> bool:
+    """Whether the system lets the file be read, whatever it holds."""
     try:
         contents(path)
     except Unusable as why:
@@ -59,8 +62,8 @@ def readable(path: str) -> bool:
     return True
 
 
-def opened(raw: bytes) -> Image.Image:
-    """The image behind the bytes, not yet decoded; one that is too large is refused here."""
+def open_image(raw: bytes) -> Image.Image:
+    """Open the image behind the bytes, without decoding it; one that is too large is unusable."""
     try:
         image = Image.open(io.BytesIO(raw), formats=FORMATS)
     except UnidentifiedImageError:
@@ -76,44 +79,42 @@ def opened(raw: bytes) -> Image.Image:
 
 
 def shorter_side(path: str) -> int:
-    """In pixels, from the header alone."""
+    """Of the image in a file, in pixels, from its header alone."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return min(opened(contents(path)).size)
+        return min(open_image(contents(path)).size)
 
 
 def square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
-    """uint8 (1 or 3, canvas, canvas), and whether the picture has colour."""
+    """Decode a file's bytes: uint8 (1 or 3, canvas, canvas), and whether the picture has colour."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return _square(raw, canvas, grey)
 
 
 def _reason(error: Exception) -> str:
-    told = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if "truncated" in told.lower() or "broken data stream" in told or isinstance(error, EOFError):
+    text = str(error).splitlines()[0] if str(error) else type(error).__name__
+    if "truncated" in text.lower() or "broken data stream" in text or isinstance(error, EOFError):
         return "is truncated"
-    return f"cannot be decoded: {told}"
+    return f"cannot be decoded: {text}"
 
 
 def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     try:
-        return squared(opened(raw), canvas, grey)
+        return square_of(open_image(raw), canvas, grey)
     except Unusable:
         raise
     except Exception as error:  # a damaged file can make a decoder raise anything
         raise Unusable(_reason(error)) from None
 
 
-def squared(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
+def square_of(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """As `square`, of an image that is open."""
-    image.draft(
-        None, (2 * canvas, 2 * canvas)
-    )  # JPEG alone: decode at 1/2, 1/4 or 1/8, still twice the size needed
+    image.draft(None, (2 * canvas, 2 * canvas))  # JPEG: decoded at 1/2, 1/4 or 1/8, still twice the canvas
     image.load()
     coloured = image.mode not in GREY and image.mode != "LA"
     kind = image.format
-    if kind != "JPEG" or "exif" in image.info or "xmp" in image.info:  # to look costs a tenth of a small JPEG
+    if kind != "JPEG" or "exif" in image.info or "xmp" in image.info:  # turning costs a tenth of a small JPEG
         image = ImageOps.exif_transpose(image)
     image = _eight_bit(image, kind)
     if image.mode != ("L" if grey else "RGB"):
@@ -122,9 +123,8 @@ def squared(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bo
     side = min(width, height)
     left, top = (width - side) / 2, (height - side) / 2
     if (width, height) != (canvas, canvas):
-        image = image.resize(
-            (canvas, canvas), Image.Resampling.BILINEAR, (left, top, left + side, top + side)
-        )
+        box = (left, top, left + side, top + side)
+        image = image.resize((canvas, canvas), Image.Resampling.BILINEAR, box)
     pixels = np.asarray(image)
     return pixels[None] if grey else pixels.transpose(2, 0, 1), coloured
 
@@ -145,79 +145,49 @@ def _eight_bit(image: Image.Image, kind: str | None) -> Image.Image:
 # --- many files ---
 
 
-def fill(
-    paths: list[str], pixels: np.ndarray, digests: np.ndarray | None, grey: bool
-) -> tuple[list[tuple[int, str]], bool]:
-    """Decode each file into its row; the rows that cannot be used, and whether any had colour."""
-    bad, colour = [], False
-    canvas = pixels.shape[-1]
+def decode_files(
+    paths: list[str], canvas: int, grey: bool, file: str | None = None, offset: int = 0
+) -> tuple[dict[str, Any], np.ndarray]:
+    """Decode files: what is wrong with which, and the pixels of all, black where a file is bad: (n, c, h, w).
+
+    With `file` the pixels are written there, from the byte `offset` on, and not given back; then there are
+    digests of the files' bytes, too. Not through a memory map: its faults would cost as much as the decoding
+    of small images.
+    """
+    pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
+    digests = ["00" * DIGEST] * len(paths)
+    bad, coloured = [], False
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for row, path in enumerate(paths):
             try:
                 raw = contents(path)
-                pixels[row], coloured = _square(raw, canvas, grey)
-                if digests is not None:
-                    digests[row] = np.frombuffer(hashlib.blake2b(raw, digest_size=DIGEST).digest(), np.uint8)
-                colour = colour or coloured
+                pixels[row], has_colour = _square(raw, canvas, grey)
+                coloured = coloured or has_colour
+                if file is not None:
+                    digests[row] = hashlib.blake2b(raw, digest_size=DIGEST).hexdigest()
             except Unusable as why:
                 bad.append((row, str(why)))
-    return bad, colour
-
-
-PIECE = 8 << 20  # bytes of decoded images that a worker writes at a time
+    if file is not None:
+        with open(file, "r+b") as out:
+            out.seek(offset)
+            out.write(pixels.data)
+        pixels = pixels[:0]
+    return {"bad": bad, "coloured": coloured, "digests": "".join(digests)}, pixels
 
 
 def main() -> None:
-    """Orders come as lines of JSON, first what is wanted, then a part at a time, each answered."""
+    """Answer orders: lines of JSON, arguments of `decode_files`. An answer is a line, then the pixels."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    task = json.loads(sys.stdin.readline())
-    if "paths" in task:
-        keep(task)
-    else:
-        serve(task["canvas"], task["grey"])
-
-
-def serve(canvas: int, grey: bool) -> None:
-    """Each order is a list of paths; the answer is a line with what is wrong, and then the pixels of all."""
     for line in sys.stdin:
-        paths = json.loads(line)
-        pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
-        bad, _ = fill(paths, pixels, None, grey)
-        sys.stdout.buffer.write(json.dumps(bad).encode() + b"\n")
+        try:
+            answer, pixels = decode_files(**json.loads(line))
+        except OSError as error:  # of the disk: an image file that cannot be read is named in the answer
+            answer, pixels = {"failed": error.strerror or str(error)}, np.zeros(0, np.uint8)
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.write(pixels.data)
         sys.stdout.buffer.flush()
 
 
-def keep(task: dict) -> None:
-    """First come the names of the files with paths and arrays, then a range of rows at a time.
-
-    Rows are written to the file, not through a memory map, whose faults would cost as much as a small image's decoding.
-    """
-    with open(task["paths"], encoding="utf-8") as file:
-        paths = json.load(file)
-    kept = np.lib.format.open_memmap(task["pixels"], "r")
-    digests = np.lib.format.open_memmap(task["digests"], "r+")
-    row_bytes = kept[0].nbytes
-    piece = np.zeros((max(1, PIECE // row_bytes), *kept.shape[1:]), np.uint8)
-    with open(task["pixels"], "r+b") as out:
-        for line in sys.stdin:
-            first, last = json.loads(line)
-            bad, colour = [], False
-            for at in range(first, last, len(piece)):
-                part = slice(at, min(at + len(piece), last))
-                rows = piece[: part.stop - at]
-                wrong, coloured = fill(paths[part], rows, digests[part], task["grey"])
-                bad += [(at + row, why) for row, why in wrong]
-                colour = colour or coloured
-                out.seek(kept.offset + at * row_bytes)
-                out.write(rows.data)
-            out.flush()
-            print(json.dumps({"rows": last - first, "bad": bad, "colour": colour}), flush=True)
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except OSError as failure:  # of the disk: a file that cannot be read was dealt with above
-        print(json.dumps({"failed": failure.strerror or str(failure)}), flush=True)
+    main()

@@ -1,4 +1,4 @@
-"""Images that somebody hands over in Python: arrays, Pillow images, paths. As pixels in the shape a model keeps."""
+"""Images given in Python, as arrays, Pillow images or paths, made pixels in the shape that a model learnt."""
 
 import os
 from collections.abc import Iterable
@@ -10,13 +10,13 @@ from PIL import Image
 from jioc.data.images import decode
 from jioc.errors import Refused
 
-Given = Any
-"""uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3; or paths, Pillow images and arrays of one image each, (h, w)
-or (h, w, c), in any mixture; or one path or Pillow image alone."""
+ImageInput = Any
+"""One path or Pillow image; or an array of images, uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3;
+or paths, Pillow images and arrays of one image, (h, w) or (h, w, c), in any mixture."""
 
 
-def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
-    """uint8 (n, c, h, w) of that shape; what has another size is cut to a square and resized as files are."""
+def pixels_of(images: ImageInput, shape: tuple[int, int, int]) -> np.ndarray:
+    """Make images uint8 (n, c, h, w) of a shape; other sizes are cut to a square and resized as files are."""
     if isinstance(images, np.ndarray):
         images = _channels_first(images)
         if images.shape[1:] == shape:
@@ -26,12 +26,12 @@ def pixels_of(images: Given, shape: tuple[int, int, int]) -> np.ndarray:
         images = [images]
     if not isinstance(images, Iterable):
         raise Refused(f"images are arrays, Pillow images or paths, not {type(images).__name__}")
-    found = [_one(image, shape) for image in images]
-    return np.stack(found) if found else np.zeros((0, *shape), np.uint8)
+    pixels = [_one(image, shape) for image in images]
+    return np.stack(pixels) if pixels else np.zeros((0, *shape), np.uint8)
 
 
 def picture_form(shape: tuple[int, int, int]) -> tuple[int, bool]:
-    """The side of the square that a picture is made, and whether it is grey; refused where a model learnt no such."""
+    """Side and greyness of the square that a picture becomes; refuse a model that learnt other arrays."""
     c, h, w = shape
     if h != w or c not in (1, 3):
         raise Refused(
@@ -47,11 +47,10 @@ def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
         if isinstance(image, (str, os.PathLike)):
             return decode.square(decode.contents(os.fspath(image)), side, grey)[0]
         if isinstance(image, np.ndarray):
-            image = Image.fromarray(
-                _levels(image[..., 0] if image.ndim == 3 and image.shape[2] == 1 else image)
-            )
+            one_channel = image.ndim == 3 and image.shape[2] == 1
+            image = Image.fromarray(_levels(image[..., 0] if one_channel else image))
         if isinstance(image, Image.Image):
-            return decode.squared(image.copy(), side, grey)[0]
+            return decode.square_of(image.copy(), side, grey)[0]
     except decode.Unusable as why:
         raise Refused(f"{name} {why}") from None
     except (TypeError, ValueError, OSError) as error:
@@ -66,7 +65,7 @@ def _levels(pixels: np.ndarray) -> np.ndarray:
 
 
 def _channels_first(pixels: np.ndarray) -> np.ndarray:
-    """(n, c, h, w) of an array of images."""
+    """Bring an array of images to (n, c, h, w)."""
     if pixels.ndim == 3 and pixels.shape[2] in (1, 3):
         raise Refused(
             "an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list"
@@ -76,12 +75,12 @@ def _channels_first(pixels: np.ndarray) -> np.ndarray:
     axis = channel_axis(pixels.shape)
     if axis is not None:
         return np.moveaxis(_levels(pixels), axis, 1)
-    told = "x".join(map(str, pixels.shape))
+    shape = "x".join(map(str, pixels.shape))
     raise Refused(
-        f"an array of images is (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels, not {told}"
+        f"an array of images is (n, h, w), (n, h, w, c) or (n, c, h, w) with 1 or 3 channels, not {shape}"
     )
 
 
 def channel_axis(shape: tuple[int, ...]) -> int | None:
-    """The axis of an array of four that holds 1 or 3 channels, the second where both may; None: neither does."""
+    """Which of four axes holds 1 or 3 channels, the second where two may; None: neither does."""
     return next((axis for axis in (1, 3) if len(shape) == 4 and shape[axis] in (1, 3)), None)

@@ -1,4 +1,4 @@
-"""Official archives: fetched with their checksum, unpacked where nothing can escape, found again."""
+"""Official archives: fetch, check, unpack and locate them."""
 
 import os
 import shutil
@@ -14,8 +14,8 @@ from jioc.data.catalogue import Entry
 from jioc.errors import Failed, Refused, first_line
 
 
-def located(entry: Entry, folder: Path, cache: Path) -> Path:
-    """The folder of the official files below `folder`; an archive that lies there is unpacked into the cache."""
+def locate(entry: Entry, folder: Path, cache: Path) -> Path:
+    """The folder of the official files in `folder`; an archive that lies there is unpacked into the cache."""
     assert entry.folder is not None
     if (present := _present(entry, folder)) is not None:
         return present
@@ -31,7 +31,7 @@ def located(entry: Entry, folder: Path, cache: Path) -> Path:
 
 
 def _present(entry: Entry, folder: Path) -> Path | None:
-    """The data set's folder there, under any name that it goes by."""
+    """The data set's folder there, under any of its names."""
     places = [folder / name for name in (entry.folder or "", *entry.other_folders)]
     return next((place for place in places if place.is_dir()), None)
 
@@ -44,20 +44,21 @@ def _archives(entry: Entry, folder: Path) -> list[Path]:
 
 
 def _inner(into: Path, entry: Entry) -> Path:
-    """The data set's folder in an unpacked archive; the top itself where the archive has none of that name."""
+    """The data set's folder in an unpacked archive; the top itself if the archive has no such folder."""
     return _present(entry, into) or into
 
 
 def _advice(entry: Entry, folder: Path) -> str:
     if entry.archive is None:
-        return f"{entry.by_hand} {str(folder / (entry.folder or ''))!r} (--data-dir or JIOC_DATA names another folder)"
+        place = str(folder / (entry.folder or ""))
+        return f"{entry.by_hand} {place!r} (--data-dir or JIOC_DATA names another folder)"
     return f"fetch it with jioc data get {entry.name}, or say with --data-dir or JIOC_DATA where it lies"
 
 
 def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda text: None) -> Path:
     """Fetch a data set's official archive into the data folder and unpack it there."""
     if name not in catalogue.DATASETS:
-        raise catalogue.strange(name)
+        raise catalogue.unknown_name(name)
     entry, folder = catalogue.DATASETS[name], catalogue.data_folder(data_dir)
     if entry.folder is None:
         raise Refused(f"{entry.name} is shipped with the package; there is nothing to fetch")
@@ -83,7 +84,7 @@ def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda te
 
 
 def fetch(address: str, target: Path, md5: str) -> Path:
-    """The file at that address, once its checksum is right; a wrong one is removed."""
+    """Fetch a file and check it; a wrong one is removed."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")
@@ -126,22 +127,18 @@ class Bar:
 # --- unpacking ---
 
 
+DAMAGED = (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError)
+
+
 def unpack(archive: Path, into: Path) -> None:
-    """A zip or tar archive as a folder, whole or not at all. One member that would land outside, and none is kept."""
+    """Unpack a zip or tar archive whole, or not at all if a single member would land outside."""
     temporary = into.with_name(f".{into.name}.{os.getpid()}.partial")
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir(parents=True)
         _unpack(archive, temporary)
         os.rename(temporary, into)
-    except (
-        zipfile.BadZipFile,
-        tarfile.TarError,
-        EOFError,
-        NotImplementedError,
-        RuntimeError,
-        OSError,
-    ) as error:
+    except (*DAMAGED, RuntimeError, OSError) as error:
         if into.is_dir():
             return  # another process was faster
         raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
@@ -190,7 +187,7 @@ def _refuse_flood(archive: Path, size: int, free: int) -> None:
 
 
 def describe(entry: Entry, folder: Path) -> str:
-    """For `jioc data list`: whether the files are there."""
+    """Whether the files are there, or how to get them: for `jioc data list`."""
     if entry.folder is None:
         return "with the package"
     if _present(entry, folder) or _archives(entry, folder):

@@ -1,7 +1,8 @@
-"""Somebody's arrays as the network takes them: vectors (n, d), images (n, h, w), (n, h, w, c) or (n, c, h, w).
+"""Arrays in memory as the network takes them.
 
-uint8 is kept as whole levels, everything else as float32 of its own scale; each channel (of vectors: each number) is
-standardised by the images that are learnt first.
+They hold vectors (n, d), or images (n, h, w), (n, h, w, c) or (n, c, h, w). uint8 is kept as whole levels,
+everything else as float32 of its own scale; each channel (of vectors: each number) is standardised by the
+images that are learnt first.
 """
 
 from dataclasses import dataclass, replace
@@ -9,26 +10,28 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from jioc.data.augment.basic import Augment
+from jioc.data.augment.crops import usual_augment
 from jioc.data.dataset import Dataset
 from jioc.data.images.inputs import channel_axis
 from jioc.errors import Refused
 
 
 @dataclass(frozen=True)
-class Form:
-    """How a row is laid out. The first array decides; every later one must have its form."""
+class ArrayLayout:
+    """The layout of a row. The first array decides; every later one must have the same."""
 
     row: tuple[int, ...]  # its shape as given
-    axis: int | None  # of the array, that holds the channels; None: there is none
-    whole: bool  # levels of uint8
+    axis: int | None  # of the array that holds the channels; None: there is none
+    whole: bool  # whether it holds whole levels, uint8
 
     @classmethod
-    def of(cls, x: np.ndarray) -> "Form":
+    def of(cls, x: np.ndarray) -> "ArrayLayout":
+        """The layout of an array; refuse one that holds neither vectors nor images."""
         axis = channel_axis(x.shape)
         if x.ndim > 3 and axis is None:
             raise Refused(
-                f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or (n, c, h, w) "
-                "of 1 or 3 channels"
+                f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or "
+                "(n, c, h, w) of 1 or 3 channels"
             )
         form = cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
         if x.ndim > 2 and not 4 <= form.side <= 1024:
@@ -43,13 +46,13 @@ class Form:
 
     @property
     def side(self) -> int:
-        """The shorter one of an image; 1 for vectors."""
+        """The shorter side of an image; 1 for vectors."""
         if self.vectors:
             return 1
         return min(n for a, n in enumerate(self.row, 1) if a != self.axis)
 
     def read(self, x: np.ndarray) -> np.ndarray:
-        """(n, c, h, w), uint8 or float32."""
+        """Bring an array to (n, c, h, w), uint8 or float32."""
         if x.shape[1:] != self.row:
             raise Refused(f"a row of X has the shape {x.shape[1:]}, but {self.row} is what was learnt from")
         if self.whole and x.dtype != np.uint8:
@@ -62,17 +65,15 @@ class Form:
         return images.copy()  # laid out alike however they came, or rounding would differ
 
     def dataset(self, x: np.ndarray, y: np.ndarray, classes: list[str], flip: bool) -> Dataset:
-        """Images as read, to be learnt; `y`: positions in `classes`."""
-        from jioc.data.sources.image_files import usual_augment
-
+        """A data set to learn, of images as `read` gives them; `y`: positions in `classes`."""
         none = np.zeros(0, np.int64)
-        moved = Augment() if self.vectors else replace(usual_augment(self.side, self.side), flip=flip)
+        augment = Augment() if self.vectors else replace(usual_augment(self.side, self.side), flip=flip)
         mean, std = statistics(x)
-        return Dataset("X", classes, x, y, x[:0], none, mean, std, moved, tasks=1)
+        return Dataset("X", classes, x, y, x[:0], none, mean, std, augment, tasks=1)
 
 
 def statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and deviation of each channel (of levels in [0, 1], of floats as they are); 1 where nothing deviates."""
+    """Mean and deviation of each channel, of levels in [0, 1] or of floats; 1 where nothing deviates."""
     levels = 255 if x.dtype == np.uint8 else 1
     mean, std = x.mean((0, 2, 3), np.float64) / levels, x.std((0, 2, 3), np.float64) / levels
     return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1).tolist())

@@ -1,7 +1,7 @@
 """CIFAR-10 and CIFAR-100 (Krizhevsky, 2009) from the official Python files.
 
-Each file's md5 is checked, then its pickle is read by a parser that builds numpy arrays, lists, strings and numbers
-and nothing else.
+Each file's md5 is checked, then its pickle is read by a parser that builds numpy arrays, lists, strings and
+numbers and nothing else.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ STATISTICS = {
 
 
 def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
-    """The test files may be missing where a share of the training images is held out to judge by."""
+    """Read the official files; those of the test set may be missing if training images are held out."""
     assert where is not None
     train, test, meta = FILES[entry.name]
     labels, names = KEYS[entry.name]
@@ -58,18 +58,8 @@ def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thoro
         test_x, test_y = _images(where, test, labels)
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]
-    return Dataset(
-        entry.name,
-        classes,
-        train_x,
-        train_y,
-        test_x,
-        test_y,
-        mean,
-        std,
-        CROP_FLIP_BRIGHTNESS,
-        tasks=entry.tasks,
-    )
+    images = train_x, train_y, test_x, test_y
+    return Dataset(entry.name, classes, *images, mean, std, CROP_FLIP_BRIGHTNESS, tasks=entry.tasks)
 
 
 def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarray, np.ndarray]:

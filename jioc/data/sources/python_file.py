@@ -1,11 +1,11 @@
-"""A data set of one's own, as arrays: a Python file with a function that returns them.
+"""A data set in a Python file, whose function `load` returns arrays.
 
     def load():
         return train_x, train_y, test_x, test_y
 
-Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted values
-are the classes. Mean and deviation are measured on the training images. What is looked at in a folder is looked at here
-too: an image on both sides of the split, under two labels, or a class without a test image.
+Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted
+values are the classes. Mean and deviation are measured on the training images. What is looked at in a folder
+is looked at here too: an image on both sides of the split, under two labels, or a class without a test image.
 """
 
 import hashlib
@@ -17,8 +17,8 @@ import numpy as np
 from jioc.config.schema import Config
 from jioc.data.catalogue import Entry, usual_tasks
 from jioc.data.dataset import Dataset
-from jioc.data.images.cache import Decoded
-from jioc.data.images.listing import File, Listing, composed
+from jioc.data.images.files import File, Listing, normalise_name
+from jioc.data.images.select import DecodedFiles, select, tell_skipped
 from jioc.errors import Refused
 from jioc.events import Callback
 from jioc.scripts import imported
@@ -28,6 +28,7 @@ Arrays = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 def entry(place: Path) -> Entry:
+    """The entry of a file, by what its `load` returns."""
     x, y, *_ = arrays(place.resolve())
     classes, size = len(np.unique(y)), min(x.shape[1:3])
     return Entry(
@@ -36,15 +37,16 @@ def entry(place: Path) -> Entry:
 
 
 def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+    """Check the arrays of a file as if they were a folder's images."""
     assert where is not None
+    from jioc.data.augment.crops import usual_augment
     from jioc.data.sources.arrays import statistics
-    from jioc.data.sources.image_files import assemble, report, usual_augment
 
     train_x, train_y, test_x, test_y = arrays(where.resolve())
-    found = _listed(train_x, train_y, test_x, test_y)
-    seed, share, judged = config.split_seed, config.test_share, not config.holdout
-    classes, rows, labels, n, record = assemble(found, seed, share, named=False, judged=judged)
-    report(record, config.on_bad, tell, every=thorough)
+    files = _as_files(train_x, train_y, test_x, test_y)
+    seed, share, tested = config.split_seed, config.test_share, not config.holdout
+    classes, rows, labels, n, record = select(files, seed, share, official=False, tested=tested)
+    tell_skipped(record, config.on_bad, tell, every=thorough)
     if not n:
         raise Refused(f"every training image in {where.name!r} is in the test set too")
     x = np.ascontiguousarray(train_x[rows[:n]].transpose(0, 3, 1, 2))
@@ -69,24 +71,24 @@ def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thoro
     )
 
 
-def _listed(train_x: np.ndarray, train_y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray) -> Decoded:
-    """The arrays as a folder's files would be: each image has a name, a label and a digest."""
+def _as_files(
+    train_x: np.ndarray, train_y: np.ndarray, test_x: np.ndarray, test_y: np.ndarray
+) -> DecodedFiles:
+    """The arrays as if they were a folder's files: each image has a name, a label and a digest."""
     names = np.unique(train_y)
-    files = [File(f"train_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, train_y))]
-    judged = [File(f"test_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, test_y))]
-    listing = Listing("", "arrays", [str(name) for name in names], files, judged)
-    found = b"".join(
-        hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x)
-    )
-    digests = np.frombuffer(found, np.uint8).reshape(-1, 16)
-    return Decoded(listing, np.arange(len(digests)), {}, digests)
+    train = [File(f"train_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, train_y))]
+    test = [File(f"test_x[{i}]", int(c), 0, 0) for i, c in enumerate(np.searchsorted(names, test_y))]
+    listing = Listing("", "arrays", [str(name) for name in names], train, test)
+    each = [hashlib.blake2b(image.tobytes(), digest_size=16).digest() for image in (*train_x, *test_x)]
+    digests = np.frombuffer(b"".join(each), np.uint8).reshape(-1, 16)
+    return DecodedFiles(listing, np.arange(len(digests)), {}, digests)
 
 
 _read: dict[Path, tuple[ModuleType, Arrays]] = {}
 
 
 def arrays(path: Path) -> Arrays:
-    """What the file's `load` returns, called once for each state of the file."""
+    """The arrays that the file's `load` returns, called once for each state of the file."""
     module = imported(path)
     if path not in _read or _read[path][0] is not module:
         _read[path] = module, _arrays(module, repr(path.name))
@@ -94,31 +96,31 @@ def arrays(path: Path) -> Arrays:
 
 
 def _arrays(module: ModuleType, place: str) -> Arrays:
-    """Checked, images as (n, h, w, c)."""
+    """Call `load` and check what it returns; images as (n, h, w, c)."""
     function = getattr(module, "load", None)
     if not callable(function):
         raise Refused(f"{place} has no function load(); a data file has one that returns images and labels")
     try:
-        found = function()
+        returned = function()
     except (Exception, SystemExit) as error:
         raise Refused(f"load() in {place} fails: {type(error).__name__}: {error}") from error
-    if not isinstance(found, tuple | list) or len(found) != 4:
+    if not isinstance(returned, tuple | list) or len(returned) != 4:
         raise Refused(f"load() in {place} should return train_x, train_y, test_x, test_y")
-    train_x, train_y, test_x, test_y = (np.asarray(part) for part in found)
+    train_x, train_y, test_x, test_y = (np.asarray(part) for part in returned)
     train_y, test_y = _labels(train_y, "train", place), _labels(test_y, "test", place)
     train, test = _images(train_x, train_y, "train", place), _images(test_x, test_y, "test", place)
     if not len(train):
         raise Refused(f"load() in {place} returns no training image")
     if train.shape[1:] != test.shape[1:]:
         raise Refused(f"images to train on are {train.shape[1:]} and to test on {test.shape[1:]} in {place}")
-    strange = np.setdiff1d(test_y, train_y)
-    if len(strange):
-        raise Refused(f"class {str(strange[0])!r} of the test set in {place} has no training image")
+    unknown = np.setdiff1d(test_y, train_y)
+    if len(unknown):
+        raise Refused(f"class {str(unknown[0])!r} of the test set in {place} has no training image")
     return train, train_y, test, test_y
 
 
 def _labels(y: np.ndarray, part: str, place: str) -> np.ndarray:
-    """Words as `listing` names classes; what tables put where there is no value is no label."""
+    """Text as `listing` spells classes; refuse what tables put where there is no value."""
     objects = y.flat if y.dtype == object else ()
     absent = [
         not isinstance(label, str) and str(label) in ("None", "nan", "NaT", "<NA>") for label in objects
@@ -128,7 +130,7 @@ def _labels(y: np.ndarray, part: str, place: str) -> np.ndarray:
         raise Refused(f"{part}_y in {place} has no label for image {missing[0]}: {y.flat[missing[0]]}")
     if y.dtype.kind not in "OU":
         return y
-    return np.array([composed(str(label)) for label in y.flat], str).reshape(y.shape)
+    return np.array([normalise_name(str(label)) for label in y.flat], str).reshape(y.shape)
 
 
 def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
@@ -140,7 +142,8 @@ def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
         )
     if min(x.shape[1:3]) < SMALLEST:
         raise Refused(
-            f"{part}_x in {place} holds images of {x.shape[1]}x{x.shape[2]}; the least is {SMALLEST}x{SMALLEST}"
+            f"{part}_x in {place} holds images of {x.shape[1]}x{x.shape[2]}; "
+            f"the least is {SMALLEST}x{SMALLEST}"
         )
     if x.ndim == 4 and x.shape[3] not in (1, 3):
         raise Refused(
@@ -152,7 +155,7 @@ def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
 
 
 def _fingerprint(*parts: np.ndarray) -> str:
-    """Tells a resumed run whether these are the images that it began with."""
+    """A digest by which a resumed run knows the images that it began with."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(repr(part.shape).encode())

@@ -1,4 +1,4 @@
-"""Triton kernels compiled ahead of their first launch, many at once: one after the other they take half a minute."""
+"""Compile Triton kernels ahead of their first launch, many at once: in turn they take half a minute."""
 
 from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
@@ -7,8 +7,8 @@ from typing import Any
 
 from triton import AsyncCompileMode
 
+from jioc.device.cores import cores
 from jioc.device.streams import capture_lock
-from jioc.workers import cores
 
 Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -17,6 +17,7 @@ _ready: set[Hashable] = set()
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **words: Any) -> None:
+    """Launch a kernel; within `launches` only note it."""
     noted = _noted.get()
     if noted is None:
         kernel[grid](*args, **words)
@@ -25,7 +26,7 @@ def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **words: Any) -> None
 
 
 def launches(work: Callable[[], object]) -> list[Launch]:
-    """What `work` would launch; nothing is."""
+    """What `work` would launch; nothing is launched."""
     noted: list[Launch] = []
     token = _noted.set(noted)
     try:
@@ -36,7 +37,7 @@ def launches(work: Callable[[], object]) -> list[Launch]:
 
 
 def compile_ahead(key: Hashable, work: Callable[[], object]) -> None:
-    """Compile and load every kernel that `work` launches; once for each key. Loading may wait for the device."""
+    """Compile and load every kernel that `work` launches, once for each key; it may wait for the device."""
     if key in _ready:
         return
     with capture_lock():

@@ -1,25 +1,23 @@
-"""The kernels of `fused.py`, in Triton: convolutions that take BN's sums along, and what stands between them.
+"""The kernels, in Triton: convolutions that take BN's sums along, and what stands between them.
 
-A program works on BM pixels and BN channels of what it writes. Activations are (n, h, w, c). CI, CO: channels in and
-out; H: side of the map that is read; HO: of the one that is written; ST: stride; TAPS: 9 or 1, of the kernel; `total`:
-the pixels written, which WHOLE tiles divide. Sums over a batch are whole numbers in 64 bits (fixed point), whose order
-does not matter. A layer's `sums` hold, a row of its channels each:
+A program works on BM pixels and BN channels of what it writes. Activations are (n, h, w, c). CI, CO: channels
+in and out; H: side of the map that is read; HO: of the one that is written; ST: stride; TAPS: 9 or 1, of the
+kernel; `total`: the pixels written, which WHOLE tiles divide. Sums over a batch are whole numbers in 64 bits
+(fixed point), whose order does not matter. A layer's `sums` hold, a row of its channels each:
 
     0  sum of s y   1  sum of (s y)²   2  sum of g   3  sum of g times the normalised y         g = dL/dz
-    4  the bits of s, a power of two by which s y is about 1 where the running statistics are those of the batch
+    4  the bits of s, a power of two by which s y is about 1 where running statistics are those of the batch
 """
 
 import triton
 import triton.language as tl
 
 Y_UNIT = tl.constexpr(2.0**28)  # of sums over s y and its square: room for an even 500 over 2^17 pixels
-LEAST = tl.constexpr(
-    2.0**-8
-)  # a mean of y² below which s stays: a unit is far below what a batch norm adds to it
+LEAST = tl.constexpr(2.0**-8)  # a mean of y² below which s stays: a unit is far below what BN adds to it
 G_UNIT = tl.constexpr(2.0**44)  # of sums over gradients
 NONE, SAME, STRIDED, PROJECTED = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)
-"""What a block adds to its second layer: nothing; its input; every second row and column of it and zero channels; or
-the batch norm of a 1x1 convolution of it."""
+"""What a block adds to its second layer: nothing; its input; every second row and column of it and zero
+channels; or the batch norm of a 1x1 convolution of it."""
 
 
 @triton.jit
@@ -39,8 +37,8 @@ def _here(m, total, WHOLE: tl.constexpr):
 def begin(table, sums, BLOCK: tl.constexpr):
     """No sums yet, and the scale s, of one layer.
 
-    `table`: a row for each program: the addresses of the running mean and variance, where the sums begin, and how many
-    channels there are.
+    `table`: a row for each program: the addresses of the running mean and variance, where the sums begin, and
+    how many channels there are.
     """
     row, c = table + tl.program_id(0) * 4, tl.arange(0, BLOCK)
     kind = tl.pointer_type(tl.float32)
@@ -82,26 +80,29 @@ def _gradients(sums, c, C: tl.constexpr):
 
 @triton.jit
 def _add(sums, c, values, UNIT: tl.constexpr):
-    """A program's part, at most its share of what 63 bits hold: a sum that is too large must not wrap around."""
+    """Add a program's part, at most its share of what 63 bits hold: too large a sum must not wrap around."""
     most = 9.2e18 / tl.num_programs(0)
     tl.atomic_add(sums + c, tl.clamp(tl.sum(values, 0) * UNIT, -most, most).to(tl.int64), sem="relaxed")
 
 
 @triton.jit
 def _plus(acc, a, b, TURN: tl.constexpr):
-    """acc + a b. TURN: all three transposed, pixels across: more columns at once in a Hopper's tensor cores, and a
-    thread has the sums over its pixels to itself."""
+    """acc + a b; TURN: all three transposed, with pixels across.
+
+    So a Hopper's tensor cores take more columns at once, and a thread has the sums over its pixels to itself.
+    """
     return tl.dot(tl.trans(b) if TURN else a, tl.trans(a) if TURN else b, acc, input_precision="ieee")
 
 
 @triton.jit
 def _convolved(
-    x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
-    H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
+    x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
 ):  # fmt: skip
     """The convolution of x with weights (CO, TAPS, CI), at some pixels and channels: (BM, BN).
 
-    BACK: with the weights (CI, TAPS, CO) of a layer from CO to CI channels, turned about: the gradient of what it read.
+    BACK: with the weights (CI, TAPS, CO) of a layer from CO to CI channels, turned about: the gradient of
+    what it read.
     """
     ci = tl.arange(0, BK)
     weights = w + (
@@ -125,13 +126,14 @@ def _convolved(
 
 @triton.jit
 def _spread(
-    dy, w, n, i, j, odd, right_odd, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr,
+    dy, w, n, i, j, odd, right_odd, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
 ):  # fmt: skip
-    """The gradient of what a 3x3 convolution of stride 2 read, at pixels (2 i + odd, 2 j + right_odd) of it: (BM, BN).
+    """The gradient of the input of a 3x3 convolution of stride 2, at its pixels (2 i + odd, 2 j + right_odd).
 
-    `dy` has CI channels and the side H; the weights are (CI, 9, CO). An even row was read by the middle tap of one row
-    of outputs, an odd one by the outer taps of two, and so for columns: one, two or four of the nine taps.
+    `dy` has CI channels and the side H; the weights are (CI, 9, CO). An even row was read by the middle tap
+    of one row of outputs, an odd one by the outer taps of two, and so for columns: one, two or four of the
+    nine taps.
     """
     ci = tl.arange(0, BK)
     weights = w + (ci * (9 * CO))[:, None] + co[None, :]
@@ -162,7 +164,7 @@ def _seen(i, j, here, H: tl.constexpr, TAPS: tl.constexpr):
 
 @triton.jit
 def _patches(x, sn, sc, sh, sw, n, i, j, here, C: tl.constexpr, K: tl.constexpr, H: tl.constexpr):
-    """The 3x3 surroundings of pixels of images in any layout: (BM, K), of which 9 C are used, channels innermost."""
+    """The 3x3 surroundings of pixels of images in any layout: (BM, K); 9 C are used, channels innermost."""
     k = tl.arange(0, K)
     u, v = i[:, None] + (k // (3 * C) - 1)[None, :], j[:, None] + ((k // C) % 3 - 1)[None, :]
     inside = here[:, None] & (u >= 0) & (u < H) & (v >= 0) & (v < H) & (k < 9 * C)[None, :]
@@ -171,7 +173,8 @@ def _patches(x, sn, sc, sh, sw, n, i, j, here, C: tl.constexpr, K: tl.constexpr,
 
 @triton.jit
 def _stem(
-    x, w, sn, sc, sh, sw, n, i, j, here, co, CI: tl.constexpr, K: tl.constexpr, H: tl.constexpr, TYPE: tl.constexpr,
+    x, w, sn, sc, sh, sw, n, i, j, here, co, CI: tl.constexpr, K: tl.constexpr, H: tl.constexpr,
+    TYPE: tl.constexpr,
 ):  # fmt: skip
     """The 3x3 convolution of images, at some pixels and channels: (BM, BN). The weights are (CO, 9, CI)."""
     k = tl.arange(0, K)
@@ -182,7 +185,7 @@ def _stem(
 
 @triton.jit
 def _short(x, at, n, i, j, here, c, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr):
-    """What a block adds to its second layer, at some pixels and channels: those at `at` of a map like its own."""
+    """What a block adds to its second layer, at the pixels and channels `at` of a map like its own."""
     known = here[:, None]
     if KIND == STRIDED:
         at = (((n * (2 * H) + 2 * i) * (2 * H) + 2 * j) * (C // 2))[:, None] + c[None, :]
@@ -203,9 +206,9 @@ def round_all(table, rounded, BLOCK: tl.constexpr, TYPE: tl.constexpr):
 
 @triton.jit
 def conv(
-    x, w, y, sums, sn, sc, sh, sw, total, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr,
-    WHOLE: tl.constexpr,
+    x, w, y, sums, sn, sc, sh, sw, total, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr,
+    TAPS: tl.constexpr, K: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """y and its sums. K > 0: x are images, of the strides given."""
     TYPE: tl.constexpr = y.dtype.element_ty
@@ -237,9 +240,9 @@ def _normalised(y, sums, gamma, beta, running_mean, running_var, c, count, first
 
 @triton.jit
 def join(
-    y, sums, gamma, beta, running_mean, running_var, x, x_sums, x_gamma, x_beta, x_running_mean, x_running_var, out,
-    count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr,
-    RELU: tl.constexpr, WHOLE: tl.constexpr,
+    y, sums, gamma, beta, running_mean, running_var, x, x_sums, x_gamma, x_beta, x_running_mean,
+    x_running_var, out, count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr, H: tl.constexpr,
+    KIND: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """out = relu(z + shortcut), z the batch norm of y. PROJECTED: x is the y of the shortcut's own layer."""
     tile, c = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
@@ -262,7 +265,8 @@ def join(
 def frozen(
     x, w, out, gamma, beta, running_mean, running_var, short, sn, sc, sh, sw, total, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr,
-    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
+    ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
     """relu(BN(conv(x)) + shortcut) with the running statistics: a layer of a network that does not learn."""
     TYPE: tl.constexpr = out.dtype.element_ty
@@ -287,7 +291,7 @@ def _close(
     acc, at, c, here, y, out, g, more, sums, x_y, x_sums, count, C: tl.constexpr, MORE: tl.constexpr,
     PROJECTS: tl.constexpr, RELU: tl.constexpr,
 ):  # fmt: skip
-    """From dL/dout to g, where out > 0, and its sums; PROJECTS: also those with the y of the shortcut's own layer.
+    """From dL/dout to g, where out > 0, and its sums; PROJECTS: also with the y of the shortcut's own layer.
 
     MORE: `more` is another part of dL/dout, from a loss on the map itself.
     """
@@ -311,8 +315,9 @@ def _close(
 
 @triton.jit
 def top(
-    dfeatures, y, out, g, more, sums, x_y, x_sums, count, total, BM: tl.constexpr, BN: tl.constexpr, C: tl.constexpr,
-    H: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, RELU: tl.constexpr, WHOLE: tl.constexpr,
+    dfeatures, y, out, g, more, sums, x_y, x_sums, count, total, BM: tl.constexpr, BN: tl.constexpr,
+    C: tl.constexpr, H: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, RELU: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From the gradient of the mean over pixels to g of the last layer, and its sums."""
     m, n, i, j = _pixel(tl.program_id(0), BM, H)
@@ -346,16 +351,16 @@ def through(
 
 @triton.jit
 def back(
-    dy, w, y, out, g, more, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr, BN: tl.constexpr,
-    BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr, KIND: tl.constexpr,
-    MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+    dy, w, y, out, g, more, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr,
+    BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr,
+    KIND: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
-    UP: the layer's stride; where it is 2, a program takes a quarter of the pixels: of rows and columns the even or the
-    odd ones. `total`: the pixels written, or a quarter of them. `short`: g of the block's end, which the shortcut hands
-    down; PROJECTED: dL/dy of the shortcut's own layer, whose weights are `short_w`. PROJECTS: the layer below ends a
-    block with such a shortcut, whose y is `x_y`.
+    UP: the layer's stride; where it is 2, a program takes a quarter of the pixels: of rows and columns the
+    even or the odd ones. `total`: the pixels written, or a quarter of them. `short`: g of the block's end,
+    which the shortcut hands down; PROJECTED: dL/dy of the shortcut's own layer, whose weights are `short_w`.
+    PROJECTS: the layer below ends a block with such a shortcut, whose y is `x_y`.
     """
     tile, co = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
     if UP == 1:
@@ -383,10 +388,10 @@ def back(
 @triton.jit
 def weigh(
     x, dy, parts, tiles, total, BM: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, EACH: tl.constexpr,
-    WHOLE: tl.constexpr,
+    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr,
+    EACH: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """A part of the weights' gradient: EACH of the taps, over every so many tiles of pixels: (BO, EACH, BI)."""
+    """A part of the weights' gradient: EACH of the taps, over every so many tiles: (BO, EACH, BI)."""
     part, group, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
     co = (block // (CI // BI)) * BO + tl.arange(0, BO)
     ci = (block % (CI // BI)) * BI + tl.arange(0, BI)
@@ -411,8 +416,8 @@ def weigh(
 
 @triton.jit
 def weigh_stem(
-    x, dy, parts, tiles, total, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
-    K: tl.constexpr, WHOLE: tl.constexpr,
+    x, dy, parts, tiles, total, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
+    H: tl.constexpr, K: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
     """The same of the first layer, whole: (CO, 9, CI)."""
     part, k, co = tl.program_id(0), tl.arange(0, K), tl.arange(0, CO)
@@ -431,8 +436,8 @@ def weigh_stem(
 def add_up(parts, grads, table, BLOCK: tl.constexpr, P: tl.constexpr):
     """The parts of every layer's gradient, added in their order.
 
-    `table`: a row for each program: where its elements' parts begin, their stride, their number, where the sum goes,
-    and how many elements there are.
+    `table`: a row for each program: where its elements' parts begin, their stride, their number, where the
+    sum goes, and how many elements there are.
     """
     row = table + tl.program_id(0) * 5
     first, size, count = tl.load(row), tl.load(row + 1), tl.load(row + 2)

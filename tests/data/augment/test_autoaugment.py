@@ -9,7 +9,7 @@ from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor
 
 from jioc.data.augment import autoaugment as auto
-from jioc.data.augment.basic import Augment, chosen, cutout, draw_centre
+from jioc.data.augment.basic import Augment, choose_augmentation, cutout, draw_centre
 
 G = torch.Generator().manual_seed(0)
 IMAGES = torch.randint(0, 256, (6, 3, 32, 32), generator=G, dtype=torch.uint8)
@@ -86,7 +86,7 @@ def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
 
 
 def test_every_draw_is_the_generators() -> None:
-    augment = chosen(Augment(pad=4, flip=True, brightness=0.25), "autoaugment")
+    augment = choose_augmentation(Augment(pad=4, flip=True, brightness=0.25), "autoaugment")
     a, b = (augment(IMAGES, torch.Generator().manual_seed(seed)) for seed in (1, 1))
     assert torch.equal(a, b) and a.dtype == torch.float32
     assert not torch.equal(a, augment(IMAGES, torch.Generator().manual_seed(2)))
@@ -95,7 +95,7 @@ def test_every_draw_is_the_generators() -> None:
 
 def test_grey_images_and_small_ones_are_augmented_too() -> None:
     x = IMAGES[:, :1, :8, :8]
-    assert chosen(Augment(), "autoaugment")(x, torch.Generator().manual_seed(0)).shape == x.shape
+    assert choose_augmentation(Augment(), "autoaugment")(x, torch.Generator().manual_seed(0)).shape == x.shape
 
 
 def test_cutout_blacks_out_a_square_around_a_pixel_cut_off_at_the_border() -> None:
@@ -108,5 +108,5 @@ def test_cutout_blacks_out_a_square_around_a_pixel_cut_off_at_the_border() -> No
 
 def test_none_and_standard_are_what_they_say() -> None:
     usual = Augment(pad=4, flip=True)
-    assert chosen(usual, "standard") is usual
-    assert torch.equal(chosen(usual, "none")(IMAGES, G), IMAGES.float())
+    assert choose_augmentation(usual, "standard") is usual
+    assert torch.equal(choose_augmentation(usual, "none")(IMAGES, G), IMAGES.float())

@@ -10,16 +10,20 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.paths import ROOT
 from helpers.runs import same
 from jioc.config import values as settings
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.device.compile import compiling
+from jioc.events import Event, Note
 from jioc.grid.pack import own_stream
+from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.catalogue import BACKBONES, Shape
 from jioc.nets.incremental import fused_kernels
-from jioc.nets.resnet import BatchNorm, ResNet, initialise
+from jioc.nets.resnet import ResNet, initialise
 from jioc.resolve.derive import resolve
+from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 
 
@@ -65,9 +69,10 @@ def interpreted(
         scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
     interpreter._patch_lang_tensor = patched
-    from jioc.nets.fused import run as fused
+    from jioc.nets.fused import layers
+    from jioc.nets.fused.run import run
 
-    fused.FILLED, fused.PARTED = programs or fused.FILLED, programs or fused.PARTED
+    layers.FILLED, layers.PARTED = programs or layers.FILLED, programs or layers.PARTED
     net = made(shape, "cpu", cosine)
     for module in net.modules():
         if isinstance(module, torch.nn.Conv2d):
@@ -76,11 +81,11 @@ def interpreted(
             module.running_var *= scale**2
     g = torch.Generator().manual_seed(1)
     twin, x = copy.deepcopy(net).double(), torch.randn(2, 3, side, side, generator=g)
-    assert fused.fits(net, x)
+    assert layers.fits(net, x)
 
     def compare() -> torch.Tensor:
         """The outputs agree; a random product of each with each."""
-        (features, maps), (wanted, kept) = fused.run(net, x, cosine, torch.float32), twin(x.double(), cosine)
+        (features, maps), (wanted, kept) = run(net, x, cosine, torch.float32), twin(x.double(), cosine)
         total = torch.zeros(2, dtype=torch.float64)
         for out, expected in zip([features, *maps], [wanted, *kept], strict=True):
             assert apart(out, expected) < 1e-6
@@ -116,26 +121,22 @@ def interpreted(
 )
 def test_the_kernels_compute_the_network(case: str) -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
-    words = [sys.executable, "-c", f"from test_fused import *; interpreted({case})"]
-    subprocess.run(
-        words,
-        check=True,
-        cwd=os.path.dirname(__file__),
-        env={**os.environ, "TRITON_INTERPRET": "1"},
-        timeout=600,
-    )
+    here, path = os.path.dirname(__file__), os.pathsep.join([str(ROOT), str(ROOT / "tests")])
+    argv = [sys.executable, "-c", f"from test_run import *; interpreted({case})"]
+    env = {**os.environ, "PYTHONPATH": path, "TRITON_INTERPRET": "1"}
+    subprocess.run(argv, check=True, cwd=here, env=env, timeout=600)
 
 
 @pytest.mark.extras
 def test_they_serve_no_batch_without_variance_and_no_frozen_statistics() -> None:
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
-    from jioc.nets.fused import run as fused
+    from jioc.nets.fused.layers import fits
 
     net, x = made(NARROW, "cpu"), torch.zeros(2, 3, 8, 8)
-    assert fused.fits(net, x) and not fused.fits(net, x[:0])
-    assert not fused.fits(net, x.clone().requires_grad_())
+    assert fits(net, x) and not fits(net, x[:0])
+    assert not fits(net, x.clone().requires_grad_())
     net.bn.eval()
-    assert not fused.fits(net, x)
+    assert not fits(net, x)
 
 
 def test_on_a_cpu_the_network_runs_as_it_is() -> None:
@@ -148,7 +149,7 @@ def test_on_a_cpu_the_network_runs_as_it_is() -> None:
     ("backbone", "cosine"), [("resnet32", False), ("resnet32", True), ("resnet18", False)]
 )
 def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: str, cosine: bool) -> None:
-    from jioc.nets.fused import run as fused
+    from jioc.nets.fused.run import run
 
     net = made(BACKBONES[backbone], "cuda", cosine)
     exact, cast = copy.deepcopy(net).double(), copy.deepcopy(net)
@@ -156,7 +157,7 @@ def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: s
     with compiling(128), torch.autocast("cuda", torch.bfloat16):
         assert fused_kernels(net, x)
         usual = cast(x, cosine)
-    ours, wanted = fused.run(net, x, cosine), exact(x.double(), cosine)
+    ours, wanted = run(net, x, cosine), exact(x.double(), cosine)
     ks = [torch.randn(out.shape, device="cuda") for out in (wanted[0], *wanted[1])]
 
     def go_back(features: torch.Tensor, maps: list[torch.Tensor]) -> None:
@@ -178,19 +179,19 @@ def test_on_a_gpu_they_are_as_near_as_autocast_and_repeat_to_the_bit(backbone: s
     assert off(net, "buffers") < 1.2 * off(cast, "buffers")
     first = [p.grad.clone() for p in net.parameters() if p.grad is not None]
     net.zero_grad()
-    go_back(*fused.run(net, x, cosine))
+    go_back(*run(net, x, cosine))
     assert all(p.grad is not None and p.grad.equal(g) for p, g in zip(net.parameters(), first, strict=True))
 
 
 @pytest.mark.gpu
 def test_on_a_gpu_a_lost_weight_shows() -> None:
-    from jioc.nets.fused import run as fused
+    from jioc.nets.fused.run import run
 
     net, x = made(BACKBONES["resnet32"], "cuda"), torch.randn(16, 3, 32, 32, device="cuda")
     with torch.no_grad():
         net.stages[0][0].conv1.weight[0, 0, 0, 0] = torch.nan
         for training in (True, False):
-            features, _ = fused.run(net.train(training), x)
+            features, _ = run(net.train(training), x)
             assert features.isnan().any()
 
 
@@ -199,16 +200,22 @@ def weights_after(method: str, seed: int, **values: Any) -> dict[str, torch.Tens
     rng = np.random.default_rng(0)
     y = np.repeat(np.arange(20), 70)
     x = rng.integers(0, 256, (len(y), 3, 32, 32), np.uint8)
-    data = Dataset("cifar100", [str(c) for c in range(20)], x, y, x[::70], y[::70], *STATISTICS["cifar100"],
-                   CROP_FLIP_BRIGHTNESS)  # fmt: skip
-    config = resolve(settings.make(method=method, task_sizes=(10, 10), memory=100, seed=seed, device="cuda",
-                                   backbone="resnet32", data="cifar100", first={"epochs": 2}, later={"epochs": 2},
-                                   coordination={"coordinate": "jioc"}, **values))  # fmt: skip
-    notes: list[Any] = []
+    names, augment = [str(c) for c in range(20)], CROP_FLIP_BRIGHTNESS
+    data = Dataset("cifar100", names, x, y, x[::70], y[::70], *STATISTICS["cifar100"], augment)
+    values |= {
+        "data": "cifar100",
+        "backbone": "resnet32",
+        "task_sizes": (10, 10),
+        "memory": 100,
+        "seed": seed,
+    }
+    values |= {"first": {"epochs": 2}, "later": {"epochs": 2}, "coordination": {"coordinate": "jioc"}}
+    config = resolve(settings.make(method=method, device="cuda", **values))
+    events: list[Event] = []
     with own_stream(torch.device("cuda")):
-        run = Run(config, data, callback=lambda kind, what: notes.append(what) if kind == "note" else None)
-        run.go()
-    assert not notes
+        run = Run(preflight(config, data), callback=events.append)
+        run.run_tasks()
+    assert not [event for event in events if isinstance(event, Note)]
     return {name: value.cpu() for name, value in run.method.net.state_dict().items()}
 
 

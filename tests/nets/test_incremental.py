@@ -1,4 +1,4 @@
-"""What is frozen stays, the teacher costs nothing, growing changes no old logit, a plan rebuilds its network."""
+"""What is frozen stays, a teacher costs nothing, growing keeps old logits, a plan rebuilds its network."""
 
 import hashlib
 from collections.abc import Callable

@@ -1,0 +1,207 @@
+"""Every kind of file is used as it looks, or named in one sentence."""
+
+import io
+import os
+import re
+import struct
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageOps
+
+from helpers.paths import ROOT
+from helpers.trees import read, shown
+from jioc.data.images import decode
+from jioc.errors import Refused
+
+GREY, RED = (128, 128, 128), (255, 0, 0)
+
+
+def _rotated(path: Path) -> None:
+    """Stored lying on its side, with the EXIF word that says so; as seen, the left half is red."""
+    seen = Image.new("RGB", (8, 8))
+    seen.paste(RED, (0, 0, 4, 8))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees, clockwise
+    seen.transpose(Image.Transpose.ROTATE_90).save(path.with_suffix(".png"), exif=exif)
+
+
+def _animated(path: Path) -> None:
+    frames = [Image.new("RGB", (8, 8), c) for c in (RED, (0, 0, 255))]
+    frames[0].save(path.with_suffix(".gif"), save_all=True, append_images=frames[1:])
+
+
+def _palette(path: Path) -> None:
+    image = Image.new("P", (8, 8), 1)
+    image.putpalette([0, 0, 255, 255, 0, 0])
+    image.save(path.with_suffix(".png"))
+
+
+def _see_through_palette(path: Path) -> None:
+    image = Image.new("P", (8, 8), 1)
+    image.putpalette([0, 0, 255, 255, 0, 0])
+    image.save(path.with_suffix(".png"), transparency=1)
+
+
+def _wide(path: Path) -> None:
+    """Only the centred square counts. It is grey, as are the few pixels beside it that antialiasing sees."""
+    image = Image.new("RGB", (48, 16), RED)
+    image.paste(GREY, (12, 0, 36, 16))
+    image.save(path.with_suffix(".png"))
+
+
+PICTURES: dict[str, tuple[Callable[[Path], Any], tuple[int, int, int]]] = {
+    "grey": (lambda p: Image.new("L", (8, 8), 128).save(p.with_suffix(".png")), GREY),
+    "one bit": (lambda p: Image.new("1", (8, 8), 1).save(p.with_suffix(".png")), (255, 255, 255)),
+    "palette": (_palette, RED),
+    "palette, transparent": (_see_through_palette, (255, 255, 255)),
+    "cmyk": (lambda p: Image.new("CMYK", (8, 8), (0, 255, 255, 0)).save(p.with_suffix(".tif")), RED),
+    "16 bit": (
+        lambda p: Image.fromarray(np.full((8, 8), 32896, np.uint16)).save(p.with_suffix(".png")),
+        GREY,
+    ),
+    "alpha": (
+        lambda p: Image.new("RGBA", (8, 8), (255, 0, 0, 0)).save(p.with_suffix(".png")),
+        (255, 255, 255),
+    ),
+    "half alpha": (lambda p: Image.new("LA", (8, 8), (0, 127)).save(p.with_suffix(".png")), GREY),
+    "animated": (_animated, RED),
+    "wrong extension": (lambda p: Image.new("RGB", (8, 8), RED).save(p.with_suffix(".jpg"), "PNG"), RED),
+    "no extension": (lambda p: Image.new("RGB", (8, 8), RED).save(p, "PNG"), RED),
+    "jpeg, large": (lambda p: Image.new("RGB", (300, 200), GREY).save(p.with_suffix(".jpg")), GREY),
+    "wide": (_wide, GREY),
+    "webp": (lambda p: Image.new("RGB", (8, 8), GREY).save(p.with_suffix(".webp"), lossless=True), GREY),
+}
+
+
+def _noise(levels: int, *shape: int) -> np.ndarray:
+    return np.random.RandomState(0).randint(0, levels, shape)
+
+
+MORE: dict[str, tuple[np.ndarray, str, Any]] = {  # pixels, ending, and what of them is transparent
+    "grey, one level transparent": (_noise(4, 9, 12).astype(np.uint8), ".png", 2),
+    "one colour transparent": (255 * _noise(2, 9, 12, 3).astype(np.uint8), ".png", (255, 255, 0)),
+    "16 bit, every level": (np.arange(1 << 16).reshape(256, 256).astype(np.uint16), ".png", None),
+    "16 bit tiff": (_noise(1 << 16, 9, 12).astype(np.uint16), ".tif", None),
+    "jpeg, sharp and large": (_noise(256, 150, 99, 3).astype(np.uint8), ".jpg", None),
+}
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_a_picture_is_used_as_it_looks(folder: Path, kind: str) -> None:
+    write, seen = PICTURES[kind]
+    (folder / "odd").mkdir()
+    write(folder / "odd" / "it")
+    d, told = read(folder)
+    assert shown(d.train_x[d.train_y == 2][0]) == seen
+    assert told == ["class 'odd' has no test image; it is learnt and not judged"]
+
+
+def test_the_lines_beside_an_exported_model_give_the_pixels_of_training(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "models.md").read_text()
+    (shown_there,) = [
+        lines for lines in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def pixels_of" in lines
+    ]
+    assert shown_there in (ROOT / "examples" / "add_classes.sh").read_text()
+    names: dict[str, Any] = {"np": np, "Image": Image, "ImageOps": ImageOps}
+    exec(shown_there, names)
+    for name, write in [*((kind, write) for kind, (write, _) in PICTURES.items()), ("rotated", _rotated)]:
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "it")
+    for name, (pixels, ending, transparent) in MORE.items():
+        how = {} if transparent is None else {"transparency": transparent}
+        Image.fromarray(pixels).save(tmp_path / f"{name}{ending}", **how)
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
+        for canvas, grey in [(8, False), (5, True), (256, True)]:
+            pixels, _ = decode.square(file.read_bytes(), canvas, grey)
+            found = names["pixels_of"](file, canvas, 1 if grey else 3)
+            assert np.array_equal(found.transpose(2, 0, 1), pixels), file
+
+
+def test_a_picture_is_turned_as_its_exif_says(folder: Path) -> None:
+    (folder / "odd").mkdir()
+    _rotated(folder / "odd" / "it")
+    image = read(folder)[0].train_x[-1]
+    assert (image[0, :, :4] == 255).all() and (image[0, :, 4:] == 0).all()
+
+
+def _png(width: int, height: int, data: bytes = b"") -> bytes:
+    def chunk(kind: bytes, body: bytes) -> bytes:
+        return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", head)
+        + chunk(b"IDAT", zlib.compress(data))
+        + chunk(b"IEND", b"")
+    )
+
+
+def _truncated(path: Path, kind: str) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(np.random.RandomState(0).randint(0, 255, (32, 32, 3), np.uint8)).save(buffer, kind)
+    path.write_bytes(buffer.getvalue()[: len(buffer.getvalue()) // 2])
+
+
+UNUSABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "truncated jpeg": (lambda p: _truncated(p, "JPEG"), "is truncated"),
+    "truncated png": (lambda p: _truncated(p, "PNG"), "is truncated"),
+    "zero bytes": (lambda p: p.write_bytes(b""), "is empty"),
+    "no image": (lambda p: p.write_text("hello"), "is not an image of a known format"),
+    "bomb": (lambda p: p.write_bytes(_png(30_000, 30_000)), "is not opened"),
+    "smaller bomb": (lambda p: p.write_bytes(_png(10_000, 10_000)), "10,000 x 10,000 pixels"),
+    "postscript": (
+        lambda p: p.write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n"),
+        "is not an image",
+    ),
+    "32 bit": (lambda p: Image.new("F", (8, 8), 0.5).save(p, "TIFF"), "has 32-bit levels"),
+    "pipe": (os.mkfifo, "is not a regular file"),
+    "link to nothing": (lambda p: p.symlink_to("nowhere"), "is a link to nothing"),
+    "link that leaves": (lambda p: p.symlink_to("/etc/hostname"), "is a link that leaves the folder"),
+    "linked folder": (lambda p: p.symlink_to("../cat", target_is_directory=True), "is a link to a folder"),
+    "loop": (lambda p: p.symlink_to(p.name), "is a link to nothing"),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSABLE)
+def test_an_unusable_file_is_named_and_left_out_or_ends_the_run(folder: Path, kind: str) -> None:
+    make, why = UNUSABLE[kind]
+    make(folder / "dog" / "bad.jpg")
+    d, told = read(folder)
+    assert len(d.train_y) + len(d.test_y) == 10 and len(told) == 1
+    assert told[0].startswith("'dog/bad.jpg' ") and why in told[0] and told[0].endswith("; it is left out")
+    assert [file for file, _ in d.record["skipped"]] == ["dog/bad.jpg"]
+    with pytest.raises(Refused, match="dog/bad.jpg.*--on-bad skip leaves such files out"):
+        read(folder, on_bad="fail")
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM"])
+def test_damage_anywhere_is_an_image_or_a_reason(kind: str) -> None:
+    draw = np.random.RandomState(0)
+    buffer = io.BytesIO()
+    Image.fromarray(draw.randint(0, 255, (24, 20, 3), np.uint8)).save(buffer, kind)
+    for _ in range(60):
+        raw = bytearray(buffer.getvalue())
+        for at in draw.randint(0, len(raw), draw.randint(1, 6)):
+            raw[at] = draw.randint(256)
+        raw = raw[: draw.randint(1, len(raw))] if draw.rand() < 0.3 else raw
+        try:
+            pixels, _ = decode.square(bytes(raw), 8, grey=False)
+            assert pixels.shape == (3, 8, 8) and pixels.dtype == np.uint8
+        except decode.Unusable as why:
+            assert "\n" not in str(why)
+
+
+def test_a_jpeg_read_at_a_smaller_scale_looks_the_same() -> None:
+    rows, cols = np.mgrid[0:512, 0:512] / 511
+    image = Image.fromarray((255 * np.stack([rows, cols, (rows + cols) / 2], 2)).astype(np.uint8))
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=95)
+    small, _ = decode.square(buffer.getvalue(), 32, grey=False)
+    whole = np.asarray(image.resize((32, 32), Image.Resampling.BILINEAR)).transpose(2, 0, 1)
+    assert np.abs(small.astype(int) - whole).max() <= 4

@@ -1,0 +1,38 @@
+"""A place that holds no data set gets one sentence."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.trees import picture
+from jioc.cli import main as cli
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["{}/nowhere/at/all"], "there is no folder"),
+        (["missing.csv"], "--data: there is no file 'missing.csv'"),
+        (["{}/missing.py"], "there is no file"),
+        (["{}/file.txt"], "is a file; give a folder"),
+        (["{}/empty"], "holds no class folders"),
+        (["{}/flat"], "holds no class folders"),
+        (["{}/hollow"], "holds no image to train on"),
+        (["{}/broken"], "holds no usable training image"),
+        (["{}/pets", "--image-size", "2"], "--image-size"),
+        (["{}/pets", "--image-size", "64", "--canvas", "32"], "--canvas 32 is smaller"),
+        (["cifar1000"], "did you mean 'cifar100'"),
+    ],
+)
+def test_a_wrong_place_gets_one_sentence(
+    folder: Path, tmp_path: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file.txt").write_text("x")
+    (tmp_path / "empty").mkdir()
+    picture(tmp_path / "flat" / "0.png")
+    (tmp_path / "hollow" / "a").mkdir(parents=True)
+    (tmp_path / "broken" / "a").mkdir(parents=True)
+    (tmp_path / "broken" / "a" / "x.png").write_text("x")
+    assert cli.main(["data", "check", *(word.format(tmp_path) for word in words)]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert told in said[-1] and said[-1].startswith("jioc: ")

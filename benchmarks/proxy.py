@@ -22,6 +22,7 @@ import torch
 from keep import put
 from printing import answered
 
+from jioc.events import Epoch, Event
 from jioc.methods.specs import SPECS
 from jioc.resolve.pycil import METHODS
 from jioc.training.run import run
@@ -59,9 +60,9 @@ def learnt(name: str) -> tuple[Figures, dict[str, Any]]:
     """The run's figures, and its result."""
     terms: Figures = {}
 
-    def tell(kind: str, what: dict[str, Any]) -> None:
-        if kind == "epoch" and what["task"] == len(SETTINGS["task_sizes"]):
-            terms.update({f"{what['stage']} {term}": value for term, value in what["terms"].items()})
+    def tell(event: Event) -> None:
+        if isinstance(event, Epoch) and event.task == len(SETTINGS["task_sizes"]):
+            terms.update({f"{event.stage} {term}": value for term, value in event.terms.items()})
 
     with double():
         result = run(**SETTINGS, **rows()[name], callback=tell)

@@ -1,7 +1,7 @@
 """What the paper claims happens inside a network, measured after every task.
 
 All test images of the classes seen are used: K classes, n images. p is the softmax of the `cnn` read-out over
-those classes. A figure that has no meaning (old classes in the first task, a network that has diverged) is None.
+those classes. A figure without a meaning (old classes in the first task, a diverged network) is None.
 
     old_mass_on_new     mean p(new classes) of the images of old classes              bias between tasks
     new_mass_on_old     mean p(old classes) of the images of new classes              interference
@@ -118,7 +118,7 @@ def confusion(y: Tensor, predicted: Tensor, classes: int) -> list[Any]:
 def thirds(per_class: Sequence[float | None], counts: Sequence[int]) -> dict[str, float | None]:
     """Average the accuracy of many-, medium- and few-shot classes: a third each, ranked by training images.
 
-    The usual bounds of 100 and 20 images fit no tail but ImageNet-LT's. Classes of equal count go by the order
+    The usual bounds of 100 and 20 images fit only the tail of ImageNet-LT. Classes of equal count go by order
     of learning; a remainder goes to the many, then the medium. Empty if all counts are equal.
     """
     if len(counts) < 3 or min(counts) == max(counts):

@@ -42,7 +42,7 @@ class Record(BaseModel):
 class Accuracy(Record):
     """Accuracy of a read-out after a task, on the test images of all classes seen."""
 
-    all: float
+    all: float | None  # None without test images
     new: float | None = None  # of the classes of the task just learnt
     old: float | None = None  # of those before; None in the first task
     top5: float | None = None  # None with fewer than five classes

@@ -5,7 +5,7 @@ result.average["cnn"], result.tasks[-1].cnn.old          or result["average"]["c
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -30,9 +30,12 @@ class Record(BaseModel):
         except AttributeError:
             raise KeyError(name) from None
 
-    def keys(self) -> Iterator[str]:
+    def __contains__(self, name: object) -> bool:
+        return name in self.keys()
+
+    def keys(self) -> KeysView[str]:
         """The fields that the file has, so that dict(record) is what it holds."""
-        return (name for name in type(self).model_fields if name in self.model_fields_set)
+        return {name: None for name in type(self).model_fields if name in self.model_fields_set}.keys()
 
     def plain(self) -> dict[str, Any]:
         """As JSON holds it."""

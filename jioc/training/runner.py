@@ -18,7 +18,7 @@ from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
 from jioc.methods import contract, registry, source
 from jioc.methods.record import record
 from jioc.nets.incremental import Net
-from jioc.results import DataRecord, Result, TaskRow
+from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
 from jioc.training import model
 from jioc.training.build import generators, images, make_method
@@ -154,6 +154,7 @@ class Run:
         """The run as result.json holds it, so far."""
         summary: dict[str, Any] = {**metrics.summary(self.rows, list(self.spec.readouts))}
         return Result(
+            format=FORMAT,
             jioc=__version__,
             commit=self.commit,
             commits=self.commits,

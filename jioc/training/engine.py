@@ -58,7 +58,7 @@ class Engine:
         self.execution, self.device, self.world = execution, train.device, world
         self.order, self.noise = order, noise
         self.checkpointer, self.on_epoch, self.note = checkpointer, on_epoch, note
-        self.trained = 0  # images, and the seconds spent on them, in the task at hand
+        self.trained = 0  # images, and the seconds spent on them, in this task
         self.seconds = 0.0
 
     def fit(
@@ -155,9 +155,8 @@ class Engine:
                 terms = loss(batch, out, old, task)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
-                means = {
-                    name: world.mean(term, len(part)) for name, term in terms.items()
-                }  # the only reduction
+                # the only reduction: up to here each term has a number per image
+                means = {name: world.mean(term, len(part)) for name, term in terms.items()}
                 total: Any = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
                 (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():

@@ -30,7 +30,7 @@ from jioc.training.run import run
 
 KEPT = Path(__file__).parent / "results" / "proxy.json"
 TOLERANCE = 1e-6
-"""Of a figure. Seen: 1e-12, between torch 2.6 and 2.13, one thread and two, code for AVX-512, AVX2 and SSE4."""
+"""Of a figure. Seen: 1e-12, between torch 2.6 and 2.13, one thread and two, AVX-512, AVX2 and SSE4."""
 SETTINGS: dict[str, Any] = {
     "data": "digits",
     "task_sizes": [4, 3, 3],

@@ -147,7 +147,7 @@ def _augment_to(augment: Any) -> dict[str, Any] | None:
 
 
 def save(place: str | Path, classifier: Classifier) -> None:
-    """Replace the model in a folder, whole or not at all; make the folder where there is none."""
+    """Replace the model in a folder, whole or not at all; make the folder if there is none."""
     if not classifier.preprocessing.whole:
         raise Refused(
             "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it"

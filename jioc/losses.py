@@ -64,8 +64,10 @@ def check_terms(terms: dict[str, Tensor], y: Tensor, owner: str = "this method")
         if not isinstance(name, str):
             raise Failed(f"the loss of {owner} names a term {name!r}; a name is a word, such as 'cls'")
         if not isinstance(term, Tensor) or term.shape != y.shape:
-            needed = f"one number per image is needed, ({len(y)},): reduction='none' gives them"
-            raise Failed(f"the loss {name!r} {shape_or_type(term)}; {needed}")
+            raise Failed(
+                f"the loss {name!r} {shape_or_type(term)}; "
+                f"one number per image is needed, ({len(y)},): reduction='none' gives them"
+            )
         if not term.is_floating_point():
             dtype = str(term.dtype).removeprefix("torch.")
             raise Failed(f"the loss {name!r} of {owner} holds {dtype}; floating-point numbers are needed")

@@ -30,8 +30,10 @@ def check_init(method: Method) -> Method:
     made = {}
     for name, module in own_modules(method).items():
         if any(isinstance(part, DROPOUT) for part in module.modules()):
-            why = "has dropout, which draws from torch's own generator: no run would repeat"
-            raise Failed(f"{name!r} in `persistent` {why}; draw a mask from the method's `generator`")
+            raise Failed(
+                f"{name!r} in `persistent` has dropout, which draws from torch's own generator: "
+                "no run would repeat; draw a mask from the method's `generator`"
+            )
         made[name] = shapes(module.eval())
     if type(method).load_state is Method.load_state:  # another one may make modules itself
         method.made = made
@@ -44,20 +46,20 @@ def check_state(method: Method) -> None:
     method.state()
     for name, module in own_modules(method).items():
         if method.made is not None and method.made.get(name) != shapes(module):
-            why = "is not as __init__ made it, so that no checkpoint could be loaded into it"
-            fix = "a module of your own is made there, of the size that it keeps"
-            raise Failed(f"{name!r} in `persistent` {why}; {fix}")
-    _check_shared_memory({name: getattr(method, name) for name in method.persistent})
+            raise Failed(
+                f"{name!r} in `persistent` is not as __init__ made it, so that no checkpoint could be loaded "
+                "into it; a module of your own is made there, of the size that it keeps"
+            )
+    _check_shared_memory([(name, getattr(method, name)) for name in method.persistent])
 
 
-def _check_shared_memory(values: dict[str, Any]) -> None:
+def _check_shared_memory(values: list[tuple[str, Any]]) -> None:
     """Refuse tensors that are one memory and would be two once they are loaded; a module's stay together."""
-    modules_first = sorted(values, key=lambda name: not isinstance(values[name], nn.Module))
     owner: dict[int, str] = {}
-    for name in modules_first:
-        places = [tensor.untyped_storage().data_ptr() for tensor in tensors(values[name]) if tensor.numel()]
+    for name, value in sorted(values, key=lambda item: not isinstance(item[1], nn.Module)):
+        places = [tensor.untyped_storage().data_ptr() for tensor in tensors(value) if tensor.numel()]
         twice = next((p for i, p in enumerate(places) if p in owner or p in places[:i]), None)
-        if twice is not None and not isinstance(values[name], (nn.Module, nn.Parameter)):
+        if twice is not None and not isinstance(value, (nn.Module, nn.Parameter)):
             names = " and ".join(dict.fromkeys([repr(owner.get(twice, name)), repr(name)]))
             raise Failed(
                 f"tensors of {names} in `persistent` share memory, and a resumed run's would not; clone one"
@@ -81,7 +83,8 @@ def checked_fit(fit: Fit) -> Fit:
         loss: Loss | None = None,
         **options: Any,
     ) -> None:
-        trained = [*((net or method.net).parameters() if params is None else params)]
+        params = None if params is None else list(params)
+        trained = (net or method.net).parameters() if params is None else params
         check_trained(method, [p for p in trained if p.requires_grad])
         check_state(method)
         own_loss, own = method.loss, loss is None or loss == method.loss
@@ -89,8 +92,7 @@ def checked_fit(fit: Fit) -> Fit:
         if own:
             method.loss = checked  # type: ignore[method-assign, assignment]
         try:
-            only = None if params is None else trained
-            fit(method, task, sampler, net=net, params=only, loss=checked, **options)
+            fit(method, task, sampler, net=net, params=params, loss=checked, **options)
         finally:
             method.loss = own_loss  # type: ignore[method-assign]
 
@@ -98,18 +100,18 @@ def checked_fit(fit: Fit) -> Fit:
 
 
 def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
-    """The loss, checked the first time it is called. `own`: the method's weights go with it."""
+    """Check a loss when it is first called. `own`: the method's weights go with it."""
     first = True
 
     def checked(batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         nonlocal first
         terms = loss(batch, out, old, task)
         if first:
-            first = False
             check_terms(terms, batch.y, method.spec.name)
             check_gradient(method, terms)
             if own:
                 check_weights(method, task, terms)
+            first = False
         return terms
 
     return checked
@@ -121,11 +123,15 @@ def check_trained(method: Method, trained: Iterable[Tensor]) -> None:
     held = [p for value in values for p in (value.parameters() if isinstance(value, nn.Module) else [value])]
     owned = [id(p) for p in held if isinstance(p, nn.Parameter)]
     if len(owned) > len(set(owned)):
-        why = "two names in `persistent` hold the same parameter, and a resumed run would have two of it"
-        raise Failed(f"{method.spec.name}: {why}; name one")
+        raise Failed(
+            f"{method.spec.name}: two names in `persistent` hold the same parameter, "
+            "and a resumed run would have two of it; name one"
+        )
     if not {id(p) for p in trained} <= set(owned):
-        fix = "name its module, or the nn.Parameter, in `persistent`"
-        raise Failed(f"{method.spec.name} trains a parameter that a resumed run would lose: {fix}")
+        raise Failed(
+            f"{method.spec.name} trains a parameter that a resumed run would lose: "
+            "name its module, or the nn.Parameter, in `persistent`"
+        )
 
 
 def check_gradient(method: Method, terms: Terms) -> None:
@@ -139,9 +145,10 @@ def check_weights(method: Method, task: Task, terms: Terms) -> None:
     known = {*terms, "suppress", *(["kd"] if method.coordination is not None else [])}
     idle = sorted(method.weights(task).keys() - known) if task.n_old else []
     if idle:
-        names, returned = (", ".join(map(repr, some)) for some in (idle, terms))
-        why = f"weigh {names}, which its loss does not return; it returns {returned}"
-        raise Failed(f"weights of {method.spec.name} {why}")
+        raise Failed(
+            f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not "
+            f"return; it returns {', '.join(map(repr, terms))}"
+        )
 
 
 # --- what it answers ---
@@ -152,12 +159,16 @@ def check_readouts(method: Method, scores: dict[str, Tensor], n: int) -> None:
     spec, wanted = method.spec, (n, sum(method.net.plan["sizes"]))
     if not isinstance(scores, dict) or "cnn" not in scores:
         got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
-        needed = "a dict of scores with 'cnn' among them is needed, by which methods are compared"
-        raise Failed(f"the readouts of {spec.name} are {got}; {needed}")
+        raise Failed(
+            f"the readouts of {spec.name} are {got}; a dict of scores with 'cnn' among them is needed, "
+            "by which methods are compared"
+        )
     for name, value in scores.items():
         if not isinstance(value, Tensor) or value.shape != wanted:
-            needed = f"a score for each image and class is needed, {wanted}"
-            raise Failed(f"the readouts of {spec.name}: {name!r} {shape_or_type(value)}; {needed}")
+            raise Failed(
+                f"the readouts of {spec.name}: {name!r} {shape_or_type(value)}; "
+                f"a score for each image and class is needed, {wanted}"
+            )
     if spec.headline not in scores:
         given = ", ".join(map(repr, scores)) + " (no exemplar is kept)" * (not len(method.memory))
         raise Failed(f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {given}")

@@ -19,7 +19,7 @@ class ICaRLOptions(Distilling):
     kd_weight: Amount = 1.0
     """Weight of the distillation."""
     balance: Share = 0.0
-    """Beta of class-balanced cross-entropy after the first task: 0 is plain; towards 1 rare classes count more."""
+    """Beta of the balanced cross-entropy after the first task: 0 is plain; near 1 rare classes count more."""
 
 
 class BiCOptions(Distilling):

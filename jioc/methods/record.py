@@ -42,7 +42,6 @@ def spec_from_record(r: MethodRecord | None) -> Spec | None:
     """Make the entry of a method from its record, if that has whole schedules."""
     if r is None or not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
         return None
-    usable = [name for name in r.options if name[:1].isalpha() and not hasattr(Options, name)]
-    fields = {name: (Any, r.options[name]) for name in usable}
+    fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
     own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
     return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd)

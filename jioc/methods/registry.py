@@ -31,16 +31,16 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     entry = SPECS[spec] if isinstance(spec, str) else spec
     for name in dict.fromkeys(("cnn", entry.headline)):
         if name not in entry.readouts:
-            readouts = ", ".join(entry.readouts)
-            raise ValueError(f"{entry.name} has the readouts {readouts}, and {name!r} must be among them")
+            raise ValueError(
+                f"{entry.name} has the readouts {', '.join(entry.readouts)}, and {name!r} must be among them"
+            )
 
     def keep(cls: "type[Method]") -> "type[Method]":
         cls.spec = entry
         if cls.__module__.startswith(SCRIPT):  # it is found by its file, and may share a name
             _IN_FILES.setdefault(cls.__module__, []).append(cls)
             return cls
-        ours = f"{__package__}.{entry.name}"  # which may not be imported yet
-        if entry.name in _OURS and cls.__module__ != ours:
+        if entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}":
             raise ValueError(f"{entry.name!r} is a method of jioc; give yours another name")
         known = _CLASSES.get(entry.name)
         if known is not None and known.__qualname__ != cls.__qualname__:
@@ -110,15 +110,18 @@ def of_model(named: str, file: str | None, sha: str | None = None) -> str:
     """
     in_file = named.endswith(".py")
     if in_file and file is None:
-        why = f"the method of this model is in a file, {named!r}, which is not run unasked"
-        raise Refused(f"{why}; give --method FILE, or method= in Python")
+        raise Refused(
+            f"the method of this model is in a file, {named!r}, which is not run unasked; "
+            "give --method FILE, or method= in Python"
+        )
     if file not in (None, named) and not (in_file and str(file).endswith(".py")):
         raise Refused(f"--method {file!r} does not fit: the method of this model is {named!r}")
     if file is not None and in_file and Path(file).is_file():
         source.refuse_other(file, sha, hashlib.sha256(Path(file).read_bytes()).hexdigest())
     if not in_file and named not in SPECS:
-        hint = "if Python code registers it, open this model there, with jioc.load"
-        raise Refused(f"unknown method {named!r}; {hint}")
+        raise Refused(
+            f"unknown method {named!r}; if Python code registers it, open this model there, with jioc.load"
+        )
     if not in_file:
         source.refuse_other(named, sha, sha256(named))
     return file or named

@@ -56,8 +56,9 @@ def _checksum(method: type) -> str | None:
 def refuse_changed(word: str, before: str | None, now: str | None, run: str = "this run") -> None:
     """Refuse to go on with a method that has changed since the run began."""
     if before != now and None not in (before, now):
-        hint = "bring it back as it was, or choose another --out"
-        raise Refused(f"{word!r} has changed since {run} began; {hint}")
+        raise Refused(
+            f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out"
+        )
 
 
 def refuse_other(word: str, before: str | None, now: str | None) -> None:

@@ -135,8 +135,10 @@ class Checkpointer:
             self._source = folder
             return begin
         if folders:
-            place = str(self.store.checkpoints)
-            raise Failed(f"no whole checkpoint is left in {place!r}; start again in another folder")
+            raise Failed(
+                f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; "
+                "start again in another folder"
+            )
         self.store.cut_log(0)
         return None
 

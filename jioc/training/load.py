@@ -49,16 +49,19 @@ def load(
             break
         except Replaced:
             if last:
-                why = "it is being replaced again and again"
-                raise Refused(f"{str(folder)!r} holds no whole model: {why}") from None
+                raise Refused(
+                    f"{str(folder)!r} holds no whole model: it is being replaced again and again"
+                ) from None
     with _as_refusal(folder):
         return from_parts(about, weights, learning, where, method)
 
 
 def _why_no_exemplars(about: About, folder: Path) -> str:
     if str(about.config.get("method")) == "joint":
-        why = "joint training needs every image it has seen, and a saved model keeps none"
-        return f"{why}: learning cannot continue"
+        return (
+            "joint training needs every image it has seen, and a saved model keeps none: "
+            "learning cannot continue"
+        )
     return f"{str(folder)!r} was saved without its exemplars, so learning cannot continue"
 
 

@@ -220,8 +220,9 @@ def read_about(folder: Path) -> About:
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Refused(f"{str(path)!r} is damaged: it does not describe a model") from None
     if version > FORMAT:
-        readable = f"this jioc {__version__} reads up to {FORMAT}: update it"
-        raise Refused(f"{str(path)!r} has format {version}; {readable}")
+        raise Refused(
+            f"{str(path)!r} has format {version}; this jioc {__version__} reads up to {FORMAT}: update it"
+        )
     try:
         return About.model_validate(values)
     except ValidationError as error:

@@ -46,8 +46,10 @@ def run(
     if config is None:
         config = settings.make(**values)
     elif not isinstance(config, Config):
-        by_name = "settings by their names, such as method='icarl', or a jioc.Config"
-        raise Refused(f"jioc.run takes {by_name}; not {config!r}")
+        raise Refused(
+            "jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; "
+            f"not {config!r}"
+        )
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)

@@ -140,8 +140,10 @@ class Run:
         try:
             self.method.learn(task, data, self.engine.fit if ours else contract.checked_fit(self.engine.fit))
         except torch.OutOfMemoryError:
-            hint = f"--accumulate {2 * self.plan.execution.parts} in another --out halves it"
-            raise Failed(f"the device has too little memory for this step; {hint}") from None
+            raise Failed(
+                "the device has too little memory for this step; "
+                f"--accumulate {2 * self.plan.execution.parts} in another --out halves it"
+            ) from None
         if not ours:
             contract.check_state(self.method)
 
@@ -198,8 +200,9 @@ class Run:
         if self.keeps_all:
             self.note(ALL_KEPT)
         if self.store is not None and self.record.sha256 is None and not source.is_ours(type(self.method)):
-            unread = f"the code of {self.spec.name!r} cannot be read"
-            self.note(f"{unread}, so that a change of it will not be noticed")
+            self.note(
+                f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
+            )
         device, precision = self.environment.device or "", self.plan.execution.precision
         sizes, counts = list(self.scenario.sizes), self.scenario.counts
         self.tell(Start(sizes, self.scenario.classes, counts, device, precision, self.done))
@@ -260,11 +263,13 @@ class Run:
         """Take up a snapshot; refuse one of other images, another kind of device, or a changed method."""
         if state["device"] != self.device.type:
             where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
-            flag = f"--device {state['device']}"
-            raise Refused(f"this run began on {where}, whose random numbers no other has: {flag}")
+            raise Refused(
+                f"this run began on {where}, whose random numbers no other has: --device {state['device']}"
+            )
         if state["images"] != self.dataset.record.get("fingerprint"):
-            changed = f"the images of {self.config.data!r} are not those this run began with"
-            raise Refused(f"{changed}; start another --out")
+            raise Refused(
+                f"the images of {self.config.data!r} are not those this run began with; start another --out"
+            )
         learnt = state["rows"] or state["trained"] or "progress" in state
         if not learnt and state["method_sha256"] != self.record.sha256:
             return  # begin with the method as it is
@@ -276,8 +281,10 @@ class Run:
             )
         now = torch.get_num_threads()
         if self.device.type == "cpu" and state["threads"] != now:
-            before = f"this run began with {counted(state['threads'], 'thread')}"
-            self.note(f"{before} and goes on with {now}, whose sums are rounded otherwise")
+            before = counted(state["threads"], "thread")
+            self.note(
+                f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise"
+            )
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])

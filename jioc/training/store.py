@@ -117,8 +117,9 @@ def locked(folder: Path) -> IO[bytes]:
         lock.close()
         if isinstance(error, BlockingIOError):
             raise Refused(f"another process is writing to {str(folder)!r}") from None
-        why = f"it cannot be written to: {error.strerror}"
-        raise Refused(f"{str(folder)!r} cannot be locked, so {why}") from None
+        raise Refused(
+            f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}"
+        ) from None
     return lock
 
 
@@ -138,8 +139,10 @@ def unfinished(folder: Path) -> str | None:
         last, classes = result["tasks"][-1], len(result["classes"])
         if result["complete"]:
             return None
-        known = f"it knows {last['classes'][1]} of {classes} classes"
-        return f"the run is not finished: after task {last['task']} {known}"
+        return (
+            f"the run is not finished: after task {last['task']} "
+            f"it knows {last['classes'][1]} of {classes} classes"
+        )
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None  # a copy of the model alone
 

@@ -42,12 +42,9 @@ def try_method(config: Config, dataset: Dataset) -> None:
         method = make_method(config, dataset.channels, torch.Generator().manual_seed(0), CPU)
         try:
             Trial(config, dataset, method).learn()
-        except NotFinite:
-            pass
-        except Refused:
-            raise
-        except Exception:
-            pass
+        except Exception as error:
+            if isinstance(error, Refused) and not isinstance(error, NotFinite):
+                raise
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """SS-IL: one softmax for old and one for new classes, distillation task by task (Ahn et al., ICCV 2021).
 
     loss(x, y) = CE(z[new], y) for a new image, CE(z[old], y) for an exemplar
-                 + T² sum over past tasks s of KL_T(z'[s] || z[s])           on new images and exemplars alike
+                 + T² sum over past tasks s of KL_T(z'[s] || z[s])          on new images and exemplars alike
 
 Each step takes 128 new images and 32 exemplars, so that their ratio is the same throughout; the prediction is
 the plain argmax over all classes. Where the old or the new classes are a single one, a softmax of its own

@@ -100,6 +100,7 @@ class Engine:
             synchronise(net)
         body = partial(self.step, method, task, self.world.wrap(net, trained), loss, coordination, optimiser)
         steps = self._steps(body, nets, trained, optimiser)
+        progress = partial(self._progress, optimiser, trained)
         first_epoch, first_step = self._restore(saved, steps, optimiser, trained) if saved else (0, 0)
 
         for epoch in range(first_epoch, schedule.epochs):
@@ -110,16 +111,13 @@ class Engine:
             with self._compiling(sampler):
                 steps = self._begin(steps, batches, first_step)
                 for i in range(first_step, len(batches)):
-                    self.checkpointer.save_and_stop_if_asked(
-                        lambda: _progress(epoch, i, self._gathered(steps.sums), optimiser, trained, before)  # noqa: B023
-                    )
+                    self.checkpointer.save_and_stop_if_asked(partial(progress, epoch, i, before, steps.sums))
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
             if epoch + 1 < schedule.epochs:
-                after = self.order.get_state()
-                self.checkpointer.end_epoch(lambda: _progress(epoch + 1, 0, {}, optimiser, trained, after))  # noqa: B023
+                self.checkpointer.end_epoch(partial(progress, epoch + 1, 0, self.order.get_state(), {}))
         for part in nets:
             part.eval()
         self.checkpointer.end_stage()
@@ -275,9 +273,22 @@ class Engine:
 
     # --- resuming a stage ---
 
-    def _gathered(self, sums: Sums) -> Sums:
-        """Gather the sums of every process: (processes,) for each term."""
-        return {name: self.world.gather(value) for name, value in sums.items()}
+    def _progress(
+        self,
+        optimiser: torch.optim.Optimizer,
+        trained: list[nn.Parameter],
+        epoch: int,
+        step: int,
+        order: Tensor,
+        sums: Sums,
+    ) -> State:
+        """Collect what the rest of the stage depends on, apart from the run's state.
+
+        `order`: the generator's state before the epoch was drawn. Each term has the sums of all processes.
+        """
+        gathered = {name: self.world.gather(value) for name, value in sums.items()}
+        momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
+        return {"epoch": epoch, "step": step, "sums": gathered, "momentum": momentum, "order": order}
 
     def _restore(
         self, saved: State, steps: Steps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
@@ -289,19 +300,3 @@ class Engine:
         for p, buffer in zip(trained, saved["momentum"], strict=True):
             optimiser.state[p]["momentum_buffer"].copy_(buffer)
         return saved["epoch"], saved["step"]
-
-
-def _progress(
-    epoch: int,
-    step: int,
-    sums: Sums,
-    optimiser: torch.optim.Optimizer,
-    trained: list[nn.Parameter],
-    order: Tensor,
-) -> State:
-    """Collect what the rest of the stage depends on, apart from the run's state.
-
-    `order`: the state of the generator before it drew the epoch's order.
-    """
-    momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
-    return {"epoch": epoch, "step": step, "sums": dict(sums), "momentum": momentum, "order": order}

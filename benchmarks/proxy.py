@@ -1,13 +1,13 @@
-"""A tiny proxy of the comparison: what every method learns in seconds on the digits, kept in results/proxy.json.
+"""A tiny proxy of the comparison: figures of every method after seconds on the digits, in results/proxy.json.
 
-    python benchmarks/proxy.py            says what is learnt otherwise than was kept, and exits with 1
-    python benchmarks/proxy.py --write    keeps what is learnt now
+    python benchmarks/proxy.py            print the figures that have changed, and exit with 1
+    python benchmarks/proxy.py --write    write the figures of today
 
-Every registered method, its form in PyCIL where that is another, and JIOC on each that keeps exemplars; two epochs a
-task and one seed. Figures are the terms of the loss in the last epoch of each stage of the last task, in which all that
-happened before has a part, and the average accuracies; so short a training gives poor ones. The arithmetic is float64:
-in float32 another instruction set alone moved terms by a sixth and averages by five points, and would hide what a wrong
-weight does.
+Every registered method, its form in PyCIL if that differs, and JIOC on each that keeps exemplars; two epochs
+a task and one seed. The figures are the terms of the loss in the last epoch of each stage of the last task,
+which depend on all that happened before, and the average accuracies; so short a training gives poor ones. The
+arithmetic is float64: in float32 another instruction set alone moved terms by a sixth and averages by five
+points, which would hide a wrong weight.
 """
 
 import argparse
@@ -22,13 +22,15 @@ import torch
 from keep import put
 from printing import answered
 
+from jioc.events import Epoch, Event
 from jioc.methods.specs import SPECS
 from jioc.resolve.pycil import METHODS
+from jioc.results import Result
 from jioc.training.run import run
 
 KEPT = Path(__file__).parent / "results" / "proxy.json"
 TOLERANCE = 1e-6
-"""Of a figure. Seen: 1e-12, between torch 2.6 and 2.13, one thread and two, code for AVX-512, AVX2 and SSE4."""
+"""Of a figure. Seen: 1e-12, between torch 2.6 and 2.13, one thread and two, AVX-512, AVX2 and SSE4."""
 SETTINGS: dict[str, Any] = {
     "data": "digits",
     "task_sizes": [4, 3, 3],
@@ -44,36 +46,34 @@ Figures = dict[str, float]
 
 
 def rows() -> dict[str, dict[str, Any]]:
-    """What each run has beside the settings, named as in the comparison."""
-    found: dict[str, dict[str, Any]] = {}
+    """The further settings of each run, named as in the comparison."""
+    settings: dict[str, dict[str, Any]] = {}
     for name, spec in SPECS.items():
-        found[f"{name}-none"] = {"method": name}
+        settings[f"{name}-none"] = {"method": name}
         if name in METHODS and METHODS[name].options:
-            found[f"{name}-pycil"] = {"method": name, "options": METHODS[name].options}
+            settings[f"{name}-pycil"] = {"method": name, "options": METHODS[name].options}
         if spec.memory != "none":
-            found[f"{name}-jioc"] = {"method": name, "coordination": {"coordinate": "jioc"}}
-    return found
+            settings[f"{name}-jioc"] = {"method": name, "coordination": {"coordinate": "jioc"}}
+    return settings
 
 
-def learnt(name: str) -> tuple[Figures, dict[str, Any]]:
-    """The run's figures, and its result."""
+def learnt(name: str) -> tuple[Figures, Result]:
+    """Run it; return its figures and its result."""
     terms: Figures = {}
 
-    def tell(kind: str, what: dict[str, Any]) -> None:
-        if kind == "epoch" and what["task"] == len(SETTINGS["task_sizes"]):
-            terms.update({f"{what['stage']} {term}": value for term, value in what["terms"].items()})
+    def tell(event: Event) -> None:
+        if isinstance(event, Epoch) and event.task == len(SETTINGS["task_sizes"]):
+            terms.update({f"{event.stage} {term}": value for term, value in event.terms.items()})
 
     with double():
         result = run(**SETTINGS, **rows()[name], callback=tell)
-    averages = {
-        f"average {readout}": value for readout, value in result["average"].items() if value is not None
-    }
+    averages = {f"average {readout}": value for readout, value in result.average.items() if value is not None}
     return terms | averages, result
 
 
 @contextmanager
 def double() -> Iterator[None]:
-    """Every tensor that would be float32 is float64, those that the package makes with `.float()` too."""
+    """Make every tensor float64 that would be float32, also those that the package makes with `.float()`."""
     single = torch.Tensor.float
     torch.Tensor.float = torch.Tensor.double  # type: ignore[method-assign]
     torch.set_default_dtype(torch.float64)
@@ -88,53 +88,53 @@ def kept() -> dict[str, Figures]:
     return json.loads(KEPT.read_text(encoding="utf-8"))["figures"]
 
 
-def apart(found: Figures, before: Figures) -> list[str]:
-    """What is told otherwise than before, figure by figure."""
+def apart(now: Figures, before: Figures) -> list[str]:
+    """List the figures that have changed."""
     return [
-        f"{name} {found.get(name)} was {before.get(name)}"
-        for name in dict.fromkeys([*before, *found])
-        if name not in found or name not in before or not near(found[name], before[name])
+        f"{name} {now.get(name)} was {before.get(name)}"
+        for name in dict.fromkeys([*before, *now])
+        if name not in now or name not in before or not near(now[name], before[name])
     ]
 
 
 def near(figure: float, before: float) -> bool:
-    return abs(figure - before) <= TOLERANCE * abs(before)  # a figure that is none is near to nothing
+    return abs(figure - before) <= TOLERANCE * abs(before)  # NaN is near to nothing
 
 
-def text(found: dict[str, Figures], result: dict[str, Any]) -> str:
+def text(runs: dict[str, Figures], result: Result) -> str:
     """The file: how it was made, and a line for each run."""
-    ran = result["environment"]
+    device = f"{result.environment.device} ({torch.backends.cpu.get_cpu_capability()})"
     about = {
         "command": "python benchmarks/proxy.py --write",
-        "commit": result["commit"],
-        "machine": f"{ran['device']} ({torch.backends.cpu.get_cpu_capability()}), torch {ran['torch']}, float64",
+        "commit": result.commit,
+        "machine": f"{device}, torch {result.environment.torch}, float64",
         "settings": SETTINGS,
     }
-    lines = [f" {json.dumps(name)}: {json.dumps(figures)}" for name, figures in found.items()]
+    lines = [f" {json.dumps(name)}: {json.dumps(figures)}" for name, figures in runs.items()]
     heads = [f"{json.dumps(key)}: {json.dumps(value)},\n" for key, value in about.items()]
     return "{\n" + "".join(heads) + '"figures": {\n' + ",\n".join(lines) + "\n}\n}\n"
 
 
-def main(words: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--write", action="store_true")
-    keep, found, otherwise = parser.parse_args(words).write, dict[str, Figures](), list[str]()
+    write, runs, changes = parser.parse_args(argv).write, dict[str, Figures](), list[str]()
     torch.set_num_threads(1)
 
     def work() -> None:
         before = kept() if KEPT.exists() else {}
         for name in rows():
             figures, result = learnt(name)
-            found[name] = {figure: float(f"{value:.9g}") for figure, value in figures.items()}
-            otherwise.extend(f"{name}: {told}" for told in apart(found[name], before.get(name, {})))
-        otherwise.extend(f"{name}: no longer there" for name in before if name not in found)
-        print("\n".join(otherwise) or "nothing is learnt otherwise than was kept")
-        if keep:
-            put(KEPT, text(found, result))
+            runs[name] = {figure: float(f"{value:.9g}") for figure, value in figures.items()}
+            changes.extend(f"{name}: {change}" for change in apart(runs[name], before.get(name, {})))
+        changes.extend(f"{name}: no longer there" for name in before if name not in runs)
+        print("\n".join(changes) or "no figure has changed")
+        if write:
+            put(KEPT, text(runs, result))
 
-    return answered(work) or int(bool(otherwise) and not keep)
+    return answered(work) or int(bool(changes) and not write)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """JIOC (Wang et al., IJCAI 2024): a map from loss terms to loss terms, for any method that keeps exemplars.
 
-    input    cls      <- (1 - p_y) cls                                            eq. 6 and 7, the weight a constant
-    output   kd       <- gamma1 * sum over past tasks of KL(teacher || student) on that task's logits at T      eq. 8
-             suppress <- gamma2 * p(new classes) of an old image * (N_old + n_new) / n_new                      eq. 9
+    input    cls      <- (1 - p_y) cls                                     eq. 6 and 7, the weight a constant
+    output   kd       <- gamma1 * sum over past tasks of KL_T(teacher || student) on that task's logits  eq. 8
+             suppress <- gamma2 * p(new classes) of an old image * (N_old + n_new) / n_new               eq. 9
 
-p is the softmax over all classes seen. The engine takes each term's mean over the batch, so the factor of `suppress`
-turns it into the paper's sum over old images per new image. In the first task, and with everything switched off, the
-terms are returned as they came. What the paper leaves open is an option of
+p is the softmax over all classes seen. The engine takes each term's mean over the batch, so the factor of
+`suppress` turns it into the paper's sum over old images per new image. In the first task, and with everything
+switched off, the terms are returned as they came. What the paper leaves open is an option of
 `config.schema.Coordination`; `docs/decisions.md` says why the defaults are what they are.
 """
 
 from collections.abc import Callable
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar
 
 import torch
 from pydantic import ValidationError, model_validator
@@ -23,9 +24,45 @@ from jioc.errors import Failed, unknown
 from jioc.losses import check_terms, distill, label_score, mass
 from jioc.types import Batch, Output, Task, Terms
 
+Formula = TypeVar("Formula", bound=Callable[..., Terms])
+
+
+def checked(formula: Formula) -> Formula:
+    """Refuse what the formula cannot coordinate: summed terms, logits of other classes, a missing teacher."""
+
+    @wraps(formula)
+    def coordinate(
+        jioc: "JIOC",
+        terms: Terms,
+        batch: Batch,
+        out: Output,
+        old: Output | None,
+        task: Task,
+        *more: Any,
+        **named: Any,
+    ) -> Terms:
+        check_terms(terms, batch.y)
+        width = out.logits.shape[1]
+        if jioc.coordinate != "none" and width != task.n_seen:
+            hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
+            raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
+        if jioc.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
+            raise Failed(
+                f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old"
+            )
+        if jioc.inputs and "cls" not in terms:
+            raise Failed(
+                f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}"
+            )
+        if jioc.needs_teacher and old is None and task.n_old:
+            raise RuntimeError("output coordination needs the teacher's outputs and got none")
+        return formula(jioc, terms, batch, out, old, task, *more, **named)
+
+    return coordinate  # type: ignore[return-value]
+
 
 class JIOC(Coordination):
-    """The options with the formula: `JIOC()` switches both parts on, `JIOC(coordinate="oc", gamma1=0.5)` chooses."""
+    """The options with the formula: `JIOC()` has both parts, `JIOC(coordinate="oc", gamma1=0.5)` one."""
 
     coordinate: Coordinate = "jioc"
     host_kd: HostKD = "replace"
@@ -58,6 +95,7 @@ class JIOC(Coordination):
     def needs_teacher(self) -> bool:
         return self.distils and self.host_kd in ("replace", "add")
 
+    @checked
     def __call__(
         self,
         terms: Terms,
@@ -67,8 +105,7 @@ class JIOC(Coordination):
         task: Task,
         cls_logits: Tensor | None = None,
     ) -> Terms:
-        """The terms, coordinated. `cls_logits`: what the host's `cls` normalises, where that is not `out.logits`."""
-        self._check(terms, batch, out, old, task)
+        """Coordinate the terms. `cls_logits`: what the host's `cls` normalises, if not `out.logits`."""
         if task.n_old == 0:
             return terms
         terms = dict(terms)
@@ -113,27 +150,9 @@ class JIOC(Coordination):
         among = batch.old if self.suppress_scale == "old-mean" else ~batch.old
         return len(among) / among.sum().clamp_min(1)
 
-    def _check(self, terms: Terms, batch: Batch, out: Output, old: Output | None, task: Task) -> None:
-        """Refuse what cannot be coordinated: summed terms, logits of other classes, a missing teacher."""
-        check_terms(terms, batch.y)
-        width = out.logits.shape[1]
-        if self.coordinate != "none" and width != task.n_seen:
-            hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
-            raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
-        if self.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
-            raise Failed(
-                f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old"
-            )
-        if self.inputs and "cls" not in terms:
-            raise Failed(
-                f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}"
-            )
-        if self.needs_teacher and old is None and task.n_old:
-            raise RuntimeError("output coordination needs the teacher's outputs and got none")
-
 
 def distill_heads(logits: Tensor, teacher: Tensor, slices: list[slice], temperature: float) -> Tensor:
-    """The sum of the distillations on slices that cover the logits; heads of one size are worked on together: (n,)."""
+    """Sum the distillations over slices that cover the logits; heads of one size go together: (n,)."""
     sizes = [s.stop - s.start for s in slices]
     if len(set(sizes)) == 1:
         shape = (len(sizes), sizes[0])
@@ -143,7 +162,7 @@ def distill_heads(logits: Tensor, teacher: Tensor, slices: list[slice], temperat
 
 
 def heads(past: list[slice]) -> list[slice]:
-    """Past tasks as heads: a task of one class has no softmax of its own and joins a neighbour."""
+    """Turn past tasks into heads: a task of one class has no softmax of its own and joins a neighbour."""
     merged: list[slice] = []
     for s in past:
         if merged and (s.stop - s.start == 1 or merged[-1].stop - merged[-1].start == 1):

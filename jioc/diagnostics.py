@@ -1,22 +1,22 @@
-"""What the paper claims happens inside a network, measured after every task on the test images of all classes seen.
+"""What the paper claims happens inside a network, measured after every task.
 
-p is the softmax of the `cnn` read-out over the classes seen; K classes, n test images. A figure that has no meaning
-(old classes in the first task, a network that has diverged) is None.
+All test images of the classes seen are used: K classes, n images. p is the softmax of the `cnn` read-out over
+those classes. A figure without a meaning (old classes in the first task, a diverged network) is None.
 
     old_mass_on_new     mean p(new classes) of the images of old classes              bias between tasks
     new_mass_on_old     mean p(old classes) of the images of new classes              interference
-    drift_on_old        mean over the images of new classes of the sum over past tasks of KL(before || now) on that
-                        task's logits at T = 2, in nats; before: the scores when the task arrived    interference
+    drift_on_old        mean over the images of new classes of the sum over past tasks of KL(before || now) on
+                        that task's logits at T = 2, in nats; before: when the task arrived    interference
     weight_norms        |w_c| of the head, None where the head has no rows of weights
     mean_logits         mean of z_c over all n images
-    trained_on          images of the class that the task trained on: all of a new class, an old one's exemplars
+    trained_on          images of the class that the task trained on: all of a new class, else exemplars
     delta_by_class      mean of 1 - p_y over the images of the class                  bias within tasks
     calibration_error   sum over 15 bins of confidence of (share) |accuracy - confidence|, in percent
     confusion           images of class r taken for class c, see `confusion`
-    many, medium, few   accuracy of the thirds of the classes with the most, the middle and the fewest training images
+    many, medium, few   accuracy of the third of the classes with the most training images, and so on
 
-`delta_by_class` uses test images: they cost nothing here, and on exemplars that a network knows by heart delta is near
-zero however little the class was learnt.
+`delta_by_class` uses test images: they cost nothing here, and on exemplars that a network knows by heart,
+delta is near zero however little the class was learnt.
 """
 
 import math
@@ -43,14 +43,17 @@ def diagnose(
     weight: Tensor | None,
     trained_on: Sequence[int],
 ) -> dict[str, Any]:
-    """The figures above but the thirds; `before`: the scores (m, K_old) of the new classes' images as the task came."""
+    """Measure the figures above, but for the thirds.
+
+    `before`: the scores (m, K_old) of the new classes' images when the task arrived.
+    """
     logits = logits.float()
     p = logits.softmax(1)
     confidence, predicted = p.max(1)
     old = y < task.n_old
     on_new = p[:, task.new].sum(1)
     right = predicted == y
-    found = {
+    figures = {
         "old_mass_on_new": mean(on_new[old]),
         "new_mass_on_old": mean(1 - on_new[~old]) if task.n_old else None,
         "drift_on_old": None if before is None else mean(drift(logits[~old], before.float(), task)),
@@ -61,23 +64,23 @@ def diagnose(
         "calibration_error": calibration_error(confidence, right),
         "confusion": confusion(y, predicted, task.n_seen),
     }
-    return {name: finite(value) for name, value in found.items()}
+    return {name: finite(value) for name, value in figures.items()}
 
 
 def finite(value: Any) -> Any:
-    """None for what JSON cannot hold."""
+    """Replace by None what JSON cannot hold."""
     if isinstance(value, list):
         return [finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def drift(now: Tensor, before: Tensor, task: Task) -> Tensor:
-    """Sum over past tasks of KL(before || now) on that task's logits: (m,). A task of one class joins its neighbour."""
+    """Sum KL(before || now) on each past task's logits; a task of one class joins its neighbour: (m,)."""
     return distill_heads(now[:, : task.n_old], before[:, : task.n_old], heads(task.past), TEMPERATURE)
 
 
 def weight_norms(weight: Tensor) -> list[float]:
-    """Of the rows (K, d); of several proxies a class (K, r, d), the mean of their norms."""
+    """Norms of the rows (K, d); with several proxies a class (K, r, d), the mean of their norms."""
     norms = weight.float().norm(dim=-1)
     return (norms.mean(1) if norms.dim() == 2 else norms).tolist()
 
@@ -104,20 +107,19 @@ def calibration_error(confidence: Tensor, right: Tensor) -> float:
 
 
 def confusion(y: Tensor, predicted: Tensor, classes: int) -> list[Any]:
-    """A row for each true class: its counts; beyond 20 classes a line of its "class:count", those above zero."""
-    counts = (
-        torch.bincount(y * classes + predicted, minlength=classes * classes).view(classes, classes).tolist()
-    )
+    """Count predictions, a row for each true class; beyond 20 classes a line of "class:count" above zero."""
+    pairs = torch.bincount(y * classes + predicted, minlength=classes * classes)
+    counts = pairs.view(classes, classes).tolist()
     if classes <= DENSE:
         return counts
     return [" ".join(f"{c}:{n}" for c, n in enumerate(row) if n) for row in counts]
 
 
 def thirds(per_class: Sequence[float | None], counts: Sequence[int]) -> dict[str, float | None]:
-    """Mean accuracy of the many-, medium- and few-shot classes, a third of the classes each by training images.
+    """Average the accuracy of many-, medium- and few-shot classes: a third each, ranked by training images.
 
-    By rank, since the usual bounds of 100 and 20 images fit no tail but ImageNet-LT's. Classes of equal count go by the
-    order of learning; what three does not divide goes to the many and then the medium. Empty under equal counts.
+    The usual bounds of 100 and 20 images fit only the tail of ImageNet-LT. Classes of equal count go by order
+    of learning; a remainder goes to the many, then the medium. Empty if all counts are equal.
     """
     if len(counts) < 3 or min(counts) == max(counts):
         return {}

@@ -1,4 +1,4 @@
-"""Losses with one number per image, (n, ...) -> (n,): whoever calls may weigh, mask or average them.
+"""Losses with one number per image, (n, ...) -> (n,): the caller may weigh, mask or average them.
 
 They serve any training loop:
 
@@ -14,36 +14,12 @@ from jioc.config.schema import TEMPERATURE
 from jioc.errors import Failed
 
 
-def check_terms(terms: dict[str, Tensor], y: Tensor, of: str = "this method") -> None:
-    """Refuse what is no named terms of floating point, and a term that is summed or averaged already: weights of
-    single images would have nothing to weigh. `of`: whose loss it is."""
-    if not isinstance(terms, dict) or not terms:
-        got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
-        raise Failed(f"the loss of {of} returns {got}; a dict of named terms is needed, such as {{'cls': …}}")
-    for name, term in terms.items():
-        if not isinstance(name, str):
-            raise Failed(f"the loss of {of} names a term {name!r}; a name is a word, such as 'cls'")
-        if not isinstance(term, Tensor) or term.shape != y.shape:
-            got = (
-                f"has the shape {tuple(term.shape)}"
-                if isinstance(term, Tensor)
-                else f"is a {type(term).__name__}"
-            )
-            raise Failed(
-                f"the loss {name!r} {got}; one number per image is needed, ({len(y)},): reduction='none' gives them"
-            )
-        if not term.is_floating_point():
-            raise Failed(
-                f"the loss {name!r} of {of} holds {str(term.dtype)[6:]}; floating-point numbers are needed"
-            )
-
-
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
     return F.cross_entropy(logits, y, reduction="none")
 
 
 def distill(logits: Tensor, teacher: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """KL(teacher || student) of the softmaxes over the last dimension at a temperature, without the factor T².
+    """KL(teacher || student) of the softmaxes over the last dimension at a temperature, without factor T².
 
     Its gradient is that of the cross-entropy form which PyCIL uses; the two differ by the teacher's entropy.
     """
@@ -62,13 +38,43 @@ def mass(logits: Tensor, classes: slice) -> Tensor:
 
 
 def only(logits: Tensor, classes: slice) -> Tensor:
-    """The logits with every other class ruled out: a softmax over some of the classes that keeps their numbering."""
+    """Rule out every other class: a softmax over some of the classes that keeps their numbering."""
     ruled_out = torch.ones(logits.shape[1], dtype=torch.bool, device=logits.device)
     ruled_out[classes] = False
     return logits.masked_fill(ruled_out, -torch.inf)
 
 
 def class_balance(counts: list[int], beta: float) -> Tensor:
-    """w: inverse to each class's effective number of images, scaled to sum to the number of classes, float64: (K,)."""
+    """w: inverse to each class's effective number of images, scaled to sum to K, in float64: (K,)."""
     w = (1 - beta) / (1 - beta ** torch.tensor(counts, dtype=torch.float64))
     return w * len(counts) / w.sum()
+
+
+def check_terms(terms: dict[str, Tensor], y: Tensor, owner: str = "this method") -> None:
+    """Refuse terms that are not a dict of floating-point tensors with one number per image.
+
+    A term that is summed or averaged already leaves nothing to weigh. `owner`: whose loss it is.
+    """
+    if not isinstance(terms, dict) or not terms:
+        got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
+        raise Failed(
+            f"the loss of {owner} returns {got}; a dict of named terms is needed, such as {{'cls': …}}"
+        )
+    for name, term in terms.items():
+        if not isinstance(name, str):
+            raise Failed(f"the loss of {owner} names a term {name!r}; a name is a word, such as 'cls'")
+        if not isinstance(term, Tensor) or term.shape != y.shape:
+            raise Failed(
+                f"the loss {name!r} {shape_or_type(term)}; "
+                f"one number per image is needed, ({len(y)},): reduction='none' gives them"
+            )
+        if not term.is_floating_point():
+            dtype = str(term.dtype).removeprefix("torch.")
+            raise Failed(f"the loss {name!r} of {owner} holds {dtype}; floating-point numbers are needed")
+
+
+def shape_or_type(value: object) -> str:
+    """Describe a value that has the wrong shape, or is no tensor at all."""
+    return (
+        f"has the shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
+    )

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""`device.distributed.World.map_sharded`: a function of every item, shared out among the processes of a run."""
+"""`device.distributed.World.map_sharded`: apply a function to every item, shared among a run's processes."""
 
 
 def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -16,7 +16,10 @@ def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any
 
 
 class Memory:
-    """At most `total` exemplars shared equally by the classes seen, or `per_class` of each; neither: every image."""
+    """At most `total` exemplars, shared equally by the classes seen, or `per_class` of each.
+
+    With neither, every image is kept.
+    """
 
     def __init__(
         self,
@@ -32,7 +35,7 @@ class Memory:
         return sum(map(len, self.classes))
 
     def quota(self, classes: int) -> int | None:
-        """Exemplars of each class once so many classes are seen; what does not divide is left unused."""
+        """Exemplars of each class once this many classes are seen; the remainder is left unused."""
         if self.per_class is not None:
             return self.per_class
         return None if self.total is None else self.total // classes
@@ -54,9 +57,7 @@ class Memory:
         `features(index)` gives the unit-norm features of training images under the test transform.
         """
         m = self.quota(classes or len(self.classes) + len(arrived))
-        self.classes = [
-            c[:m] for c in self.classes
-        ]  # the order of choice was kept, so trimming keeps the best
+        self.classes = [c[:m] for c in self.classes]  # best first, so trimming keeps the best
         if m is not None and m > 0 and self.select == "herding":
             self.classes += self.map(lambda index: index[herd(features(index), m).cpu()], arrived)
         elif m is not None and self.select == "random":
@@ -66,7 +67,7 @@ class Memory:
 
 
 def herd(features: Tensor, m: int) -> Tensor:
-    """Indices of m rows, in order, whose running mean stays closest to the mean of all (Welling, 2009): (m,)."""
+    """Choose m rows, in order, whose running mean stays closest to the mean of all (Welling, 2009): (m,)."""
     mean, total = features.mean(0), torch.zeros_like(features[0])
     taken = torch.zeros(len(features), dtype=torch.bool, device=features.device)
     picks = []
@@ -80,7 +81,7 @@ def herd(features: Tensor, m: int) -> Tensor:
 
 
 def class_means(memory: Memory, features: Callable[[Tensor], Tensor], width: int) -> Tensor:
-    """Unit-norm mean of the unit-norm exemplar features, a row a class; NaN where a class has no exemplar: (K, d)."""
+    """Unit-norm mean of each class's unit-norm exemplar features, NaN for a class without any: (K, d)."""
     every = features(memory.index)
     rows = [
         F.normalize(f.mean(0), dim=0) if len(f) else f.new_full((width,), torch.nan)

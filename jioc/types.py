@@ -1,4 +1,4 @@
-"""The nouns that every layer shares. n images, K classes seen, d features."""
+"""The types that every layer shares. n images, K classes seen, d features."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 Terms = dict[str, Tensor]
-"""A loss by parts: a name, and one number per image (n,). `cls` classifies, `kd` distils, `suppress` suppresses."""
+"""A loss by parts: a name, and one number per image (n,). `cls` classifies, `kd` distils."""
 
 Weights = Mapping[str, float | Tensor]
-"""What each term's mean is multiplied by in the total; 1 where nothing is said."""
+"""What each term's mean is multiplied by in the total; 1 for a term that is not named."""
 
 
 @dataclass
@@ -23,9 +23,7 @@ class Batch:
 @dataclass
 class Output:
     logits: Tensor  # (n, K)
-    features: Tensor = field(
-        default_factory=lambda: torch.empty(0)
-    )  # (n, d); who only coordinates needs none
+    features: Tensor = field(default_factory=lambda: torch.empty(0))  # (n, d); coordination needs none
     maps: list[Tensor] = field(default_factory=list)  # the stages' outputs, where the plan asks for them
     extra: dict[str, Tensor] = field(default_factory=dict)  # of auxiliary heads, by name
 

@@ -50,13 +50,13 @@ def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, l
                 jioc.oc_data
             ]
             kept[i] += jioc.gamma1 * (jioc.temperature**2 if jioc.kd_t2 else 1) * value * used
-    if not jioc.keeps or jioc.host_kd == "keep":
+    if not jioc.distils or jioc.host_kd == "keep":
         terms["kd"] = joint
     elif jioc.host_kd == "replace":
         terms["kd"] = kept
     elif jioc.host_kd == "add":
         terms["kd"] = [a + b for a, b in zip(joint, kept, strict=True)]
-    if jioc.quiets:
+    if jioc.suppresses:
         n_new = sum(bool(c >= task.n_old) for c in y)
         factor = {
             "task": (task.old_images + task.new_images) / task.new_images,
@@ -64,7 +64,7 @@ def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, l
             "old-mean": n / max(n - n_new, 1),
         }[jioc.suppress_scale]
         on_new = [sum(row[task.n_old :]) for row in p]
-        terms["quiet"] = [
+        terms["suppress"] = [
             jioc.gamma2 * factor * m if c < task.n_old else 0.0 for m, c in zip(on_new, y, strict=True)
         ]
     return terms
@@ -117,7 +117,7 @@ def test_gradient_of_the_input_weight(delta: str) -> None:
     assert torch.allclose(gradient, factor * (p - torch.nn.functional.one_hot(Y, 7)), atol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["kd", "quiet"])
+@pytest.mark.parametrize("name", ["kd", "suppress"])
 def test_gradients_of_the_output_terms_are_finite_differences(name: str) -> None:
     _, batch, out, old = step()
 

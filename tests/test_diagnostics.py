@@ -11,6 +11,7 @@ from torch import Tensor
 
 from jioc import diagnostics
 from jioc.errors import Interrupted
+from jioc.events import Event
 from jioc.training.run import run
 from jioc.types import Task
 
@@ -90,7 +91,7 @@ def test_heads_of_two_classes_drift_apart_from_each_other() -> None:
 
 
 def test_a_head_of_known_bias_shows_it() -> None:
-    """Two old and two new classes, every logit zero but a bias of log 3 on the new: they hold three quarters."""
+    """Two old and two new classes, logits zero but a bias of log 3 on the new: they hold three quarters."""
     task = Task(1, (2, 2), 10, 4)
     y = torch.tensor([0, 1, 2, 3])
     logits = torch.tensor([0.0, 0.0, math.log(3), math.log(3)]).repeat(4, 1)
@@ -155,19 +156,13 @@ def test_thirds_are_by_rank() -> None:
 def test_a_run_writes_them_and_a_resumed_run_writes_the_same(tmp_path: Path, small: dict[str, Any]) -> None:
     settings = {**small, "long_tail": 10, "coordination": {"coordinate": "jioc"}, "checkpoint_every": 0}
     whole = run(method="icarl", **settings)
-    told: list[str] = []
+    events: list[Event] = []
 
     def stop() -> bool:
-        return len(told) >= 5  # within the second task
+        return len(events) >= 5  # within the second task
 
     with pytest.raises(Interrupted):
-        run(
-            method="icarl",
-            out=tmp_path / "r",
-            callback=lambda kind, _: told.append(kind),
-            stop=stop,
-            **settings,
-        )
+        run(method="icarl", out=tmp_path / "r", callback=events.append, stop=stop, **settings)
     again = run(method="icarl", out=tmp_path / "r", resume=True, **settings)
     assert [row["diagnostics"] for row in again["tasks"]] == [row["diagnostics"] for row in whole["tasks"]]
     last = whole["tasks"][-1]

@@ -3,13 +3,14 @@
 import pytest
 import torch
 
-from jioc.metrics import judge, summary
+from jioc.metrics import accuracy, summary
+from jioc.results import Accuracy, TaskRow
 
 
 def test_a_task_counted_by_hand() -> None:
     y = torch.tensor([0, 0, 1, 2, 2, 3])
     ranked = torch.tensor([[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [0, 1]])
-    row = judge(ranked, y, (1, 3))
+    row = accuracy(ranked, y, (1, 3))
     assert row["all"] == 50 and row["old"] == 50 and row["new"] == 50
     assert row["per_task"] == [50, 50] and row["per_class"] == [50, 100, 50, 0]
     assert row["top5"] is None  # fewer than five classes
@@ -17,16 +18,17 @@ def test_a_task_counted_by_hand() -> None:
 
 def test_top5_counts_the_label_anywhere_among_five() -> None:
     ranked = torch.tensor([[5, 4, 3, 2, 1], [0, 1, 2, 3, 4]])
-    assert judge(ranked, torch.tensor([1, 5]), (6,))["top5"] == 50
+    assert accuracy(ranked, torch.tensor([1, 5]), (6,))["top5"] == 50
 
 
 def test_a_first_task_has_no_old_classes_and_uneven_tasks_are_told_apart() -> None:
-    assert judge(torch.tensor([[0], [0]]), torch.tensor([0, 0]), (1,))["old"] is None
-    assert judge(torch.tensor([[0], [1], [1]]), torch.tensor([0, 1, 2]), (2, 1))["per_task"] == [100, 0]
+    assert accuracy(torch.tensor([[0], [0]]), torch.tensor([0, 0]), (1,))["old"] is None
+    assert accuracy(torch.tensor([[0], [1], [1]]), torch.tensor([0, 1, 2]), (2, 1))["per_task"] == [100, 0]
 
 
-def row(every: float, per_task: list[float]) -> dict[str, object]:
-    return {"cnn": {"all": every, "per_task": per_task}, "nme": None, "readouts": {}}
+def row(every: float, per_task: list[float], **readouts: Accuracy) -> TaskRow:
+    cnn = Accuracy(all=every, per_task=per_task)
+    return TaskRow(task=len(per_task), classes=[0, 1], cnn=cnn, readouts=readouts)
 
 
 def test_a_run_counted_by_hand() -> None:
@@ -38,9 +40,7 @@ def test_a_run_counted_by_hand() -> None:
 
 
 def test_a_read_out_that_no_entry_names_is_averaged_where_every_task_has_it() -> None:
-    rows = [row(90, [90]), row(70, [80, 60])]
-    for r, value in zip(rows, (50, 40), strict=True):
-        r["readouts"] = {"mine": {"all": value, "per_task": r["cnn"]["per_task"]}}  # type: ignore[index]
+    first, second = Accuracy(all=50, per_task=[90]), Accuracy(all=40, per_task=[80, 60])
+    rows = [row(90, [90], mine=first), row(70, [80, 60], mine=second)]
     assert summary(rows, ["cnn"])["average"] == {"cnn": 80, "mine": 45}
-    rows[0]["readouts"] = {}
-    assert summary(rows, ["cnn"])["average"]["mine"] is None
+    assert summary([row(90, [90]), rows[1]], ["cnn"])["average"]["mine"] is None

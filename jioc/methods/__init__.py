@@ -1,4 +1,4 @@
-"""One short file a method: its formula, the order of events, its read-outs. `specs.py` lists them all, without torch.
+"""The methods, a short file each: the formula, the order of events, the read-outs. `specs.py` lists them.
 
 Imports nets, data, device, the paper's modules (losses, coordination, memory) and what stands above them.
 """

@@ -3,8 +3,8 @@
     w_k <- gamma w_k,   gamma = mean |w_old| / mean |w_new|            for each new class k; biases stay
     unaligned:   z_k = (z_k - b_k) / gamma + b_k                       the newest task's logits before that
 
-Read-outs: `cnn` is the head after the scaling, `unaligned` before that of the newest task; earlier tasks' rows keep
-theirs. In the first task nothing is scaled, and both are the same.
+Read-outs: `cnn` is the head after the scaling, `unaligned` before that of the newest task; earlier tasks'
+rows keep theirs. In the first task nothing is scaled, and both are the same.
 """
 
 import torch

@@ -18,21 +18,19 @@ from jioc.nets.incremental import Net
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 Fit = Callable[..., None]
-"""`training.engine.Engine.fit`: train `net` (the method's) on some images with a loss (the method's, JIOC applied)."""
+"""`training.engine.Engine.fit`: train the method's network on some images with its loss, JIOC applied."""
 
 
 class Method:
     """The parts that every method has, and the defaults of its verbs.
 
-    What must outlive a crash is named in `persistent`, beside what the classes above name there; `state.py` says what
-    it may be, `contract.py` what else a method must keep to.
+    What must outlive a crash is named in `persistent`, beside what the classes above name there; `state.py`
+    says what it may be, `contract.py` what else a method must keep to.
     """
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
-    made: dict[str, Any] | None = (
-        None  # shapes of its own modules as `__init__` left them; None: not looked at
-    )
+    made: dict[str, Any] | None = None  # shapes of its own modules after `__init__`; None: not checked
 
     def __init_subclass__(cls) -> None:
         if isinstance(cls.persistent, str):
@@ -64,7 +62,7 @@ class Method:
     # --- the formula -------------------------------------------------------------------------
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        """One number per image and term; `old` is what the teacher says of the batch."""
+        """Give one number per image and term; `old` is the teacher's output on the batch."""
         raise NotImplementedError
 
     def weights(self, task: Task) -> Weights:
@@ -76,19 +74,20 @@ class Method:
         return out.logits
 
     def teacher_output(self, x: Tensor) -> Output | None:
-        """What a network of its own, apart from the one that learns, says of the batch; a GPU runs both at once."""
+        """The output of a network apart from the one that learns; a GPU runs both at once."""
         return None if self.teacher is None else self.teacher(x)
 
     def old_output(self, out: Output, teacher_out: Output | None) -> Output | None:
-        """What the previous network says of the batch: the teacher, or something that the network itself remembers."""
+        """The previous network's output on the batch: the teacher's, or one that the network itself gives."""
         return teacher_out
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
-        """Called before every training step: what changes with time is a tensor changed in place here."""
+        """Change in place, before every training step, the tensors that depend on time."""
 
     # --- the order of events when a task arrives ------------------------------------------------
 
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
+        """Learn a task: grow, train, choose exemplars, keep the teacher."""
         self.net.grow(task.n_new, self.generator)
         fit(self, task, data.with_memory(self.memory))
         self.remember(task, data)
@@ -101,18 +100,19 @@ class Method:
         self.means = class_means(self.memory, features, self.net.width) if len(self.memory) else None
 
     def keep_teacher(self) -> None:
+        """Keep a frozen copy of the network, if the method or JIOC distils."""
         wanted = self.spec.distils or (self.coordination is not None and self.coordination.needs_teacher)
         self.teacher = self.net.frozen_copy() if wanted else None
 
     def rehearsed(self, task: Task, data: TaskData) -> None:
-        """After `net` was trained on by plain replay, on images that are among the exemplars for now."""
+        """Update exemplars and teacher after `net` was trained by plain replay on all images in memory."""
         self.remember(task, data)
         self.keep_teacher()
 
     # --- the decision -----------------------------------------------------------------------------
 
     def readouts(self, x: Tensor) -> dict[str, Tensor]:
-        """Scores (n, K), the largest wins: of the head, and of the nearest class mean where there are exemplars."""
+        """Score images by the head, and by the nearest class mean if there are exemplars: (n, K) each."""
         out = self.net(x)
         scores = {"cnn": out.logits, **self.extra_readouts(out)}
         if self.means is not None:
@@ -120,17 +120,17 @@ class Method:
         return scores
 
     def extra_readouts(self, out: Output) -> dict[str, Tensor]:
-        """What else the method reads out of the network: say, its head before a correction."""
+        """Score images in other ways: say, by the head before a correction."""
         return {}
 
     def head_weight(self) -> Tensor | None:
-        """The classifier's rows, (K, d) or (K, proxies, d), whose norms the diagnostics compare; None: it has none."""
+        """The classifier's rows, (K, d) or (K, proxies, d), whose norms the diagnostics compare, if any."""
         return self.net.head.rows()
 
     # --- state --------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Everything that the next step depends on, as tensors and plain data."""
+        """Collect what the next step depends on, as tensors and plain data."""
         parts = {name: save_value(name, getattr(self, name)) for name in self.persistent}
         return {"memory": list(self.memory.classes), **parts}
 
@@ -142,6 +142,6 @@ class Method:
 
 
 def nearest_mean(features: Tensor, means: Tensor) -> Tensor:
-    """Minus the squared distance of the unit-norm feature to each class mean, -inf where a class has none: (n, K)."""
+    """Minus the squared distance of unit-norm features to each class mean, -inf if it has none: (n, K)."""
     distance = torch.cdist(F.normalize(features.float(), dim=1), means).square()
     return -distance.nan_to_num(nan=torch.inf)

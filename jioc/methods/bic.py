@@ -1,18 +1,19 @@
 """BiC: replay with distillation, then a linear correction of the new classes' logits (Wu et al., CVPR 2019).
 
-    z_k        = alpha_s o_k + beta_s                                  o: the head's output; k a class of task s
-    loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])           l = K_old / K; every (alpha, beta) fixed
+    z_k        = alpha_s o_k + beta_s                              o: the head's output; k a class of task s
+    loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])        l = K_old / K; every (alpha, beta) fixed
     then the newest task's (alpha, beta) alone:   CE(z, y) on images that the first stage did not see
 
-Of every class seen, v = int(0.1 M / K_old) images are held out for the second stage (0.1 of the exemplars of a class
-where their number is fixed), at least one and never all. They are candidates for exemplars again afterwards. Where no
-old class has an image to spare, nothing can be balanced: every image trains and the pair stays (1, 0).
+Of every class seen, v = int(0.1 M / K_old) images are held out for the second stage (0.1 of the exemplars of
+a class where their number is fixed), at least one and never all. They are candidates for exemplars again
+afterwards. Where no old class has an image to spare, nothing can be balanced: every image trains and the pair
+stays (1, 0).
 
 Read-outs: `cnn` is z; `uncorrected` has the newest task's pair taken as (1, 0), earlier ones as they are.
 
-Departures: from the paper, 170 epochs for each stage as in PyCIL. From PyCIL, whose second stage takes the softmax
-twice and lets the BN statistics drift on the few held-out images: `--bias-loss pycil` does so too. In both, the
-held-out images are augmented as any others.
+Departures: from the paper, 170 epochs for each stage as in PyCIL. From PyCIL, whose second stage takes the
+softmax twice and lets the BN statistics drift on the few held-out images: `--bias-loss pycil` does so too. In
+both, the held-out images are augmented as any others.
 """
 
 from typing import Any

@@ -1,20 +1,20 @@
-"""COIL: old and new classes teach each other by optimal transport of their weights (Zhou et al., ACM MM 2021).
+"""COIL: old and new classes teach each other by optimal transport of weights (Zhou et al., ACM MM 2021).
 
     z            = sigma cos(f, w_k)
-    loss(x, y)   = (1 - l) CE(z, y) + l KD_T(z[old], z'[old]) + a(t) forward + b(t) backward          l = K_old / K
+    loss(x, y)   = (1 - l) CE(z, y) + l KD_T(z[old], z'[old]) + a(t) forward + b(t) backward     l = K_old / K
     forward      = KD_T(z[new], cos(f, A)),        A = transport(W_old) along P from old to new class means
     backward     = KD_T(cos(f, B), z'[old]),       B = transport(W_new) along P from new to old class means
     transport(W) = P^T (W_k / |W_k|)_k, scaled to the mean norm of W
     P            = argmin <P, C> - eps H(P)        rows of equal mass, columns too; C: distance in the 3-norm
 
-When a task arrives the new rows of the head start at A; B is computed again every 30 steps from the exemplars and the
-new images. a = 0.001 in epoch 0 and 0 later, b = 0 in epoch 0 and 0.001 (epoch / epochs)² later. The targets A and z'
-are constants. B's class means are computed in a step's arithmetic, all others in fp32.
+When a task arrives the new rows of the head start at A; B is computed again every 30 steps from the exemplars
+and the new images. a = 0.001 in epoch 0 and 0 later, b = 0 in epoch 0 and 0.001 (epoch / epochs)² later. The
+targets A and z' are constants. B's class means are computed in a step's arithmetic, all others in fp32.
 
-PyCIL looks at the next task's images at the end of a task; here the transport waits until they arrive, which gives
-the same plan. There, too, every entry of both marginals is 1 / K_old, so that the second does not sum to 1; Sinkhorn
-ends on the rows, so that this only multiplies P, and the scaling of the norms takes it away. PyCIL always keeps 2000
-exemplars; here the memory is the run's.
+PyCIL looks at the next task's images at the end of a task; here the transport waits until they arrive, which
+gives the same plan. There, too, every entry of both marginals is 1 / K_old, so that the second does not sum
+to 1; Sinkhorn ends on the rows, so that this only multiplies P, and the scaling of the norms takes it away.
+PyCIL always keeps 2000 exemplars; here the memory is the run's.
 """
 
 import math
@@ -115,7 +115,7 @@ def cosines(features: Tensor, rows: Tensor) -> Tensor:
 
 
 def transported(rows: Tensor, source: Tensor, target: Tensor, regularisation: float) -> Tensor:
-    """Weights for the target's classes, each a mixture of the rows (m, d) of the source's by transport: (n, d)."""
+    """Mix the rows (m, d) of the source's classes by transport into rows for the target's classes: (n, d)."""
     cost = torch.cdist(source.double(), target.double(), p=3)
     plan = sinkhorn(cost.cpu(), regularisation).to(cost)  # so small that launching it would cost more
     mixed = plan.T @ F.normalize(rows.double(), dim=1)
@@ -123,7 +123,10 @@ def transported(rows: Tensor, source: Tensor, target: Tensor, regularisation: fl
 
 
 def sinkhorn(cost: Tensor, regularisation: float, iterations: int = 300) -> Tensor:
-    """The entropic transport plan between uniform masses, rows 1 / m and columns 1 / n, in the log domain: (m, n)."""
+    """The entropic transport plan between uniform masses, rows 1 / m and columns 1 / n: (m, n).
+
+    It is computed in the log domain.
+    """
     m, n = cost.shape
     kernel, row, column = -cost / regularisation, -math.log(m), -math.log(n)
     u = torch.zeros_like(cost[:, 0])

@@ -1,73 +1,60 @@
-"""What a method of somebody's own must keep to, each rule with the sentence for who breaks it.
+"""The rules for a method that is not ours, each with a sentence for the author who breaks it.
 
-`training/preflight.py` lets such a method learn two small tasks before the run begins, and asks these functions.
+`training/trial.py` lets such a method learn two small tasks before a run begins, and asks for every rule. A
+trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from torch import Tensor, nn
 
+from jioc.data.loader import Sampler
 from jioc.errors import Failed
-from jioc.methods import base
-from jioc.methods.base import Method
+from jioc.losses import check_terms, shape_or_type
+from jioc.methods.base import Fit, Method
 from jioc.methods.state import DROPOUT, own_modules, shapes, tensors
-from jioc.types import Task, Terms
+from jioc.types import Batch, Output, Task, Terms
+
+Loss = Callable[[Batch, Output, Output | None, Task], Terms]
+
+
+# --- what it is ---
 
 
 def check_init(method: Method) -> Method:
-    """What `persistent` names must be there once `__init__` is done, and be something that can be saved."""
+    """Refuse a method that has not set what `persistent` names, or set what no checkpoint can hold."""
     for name in method.persistent:
         if not hasattr(method, name):
             raise Failed(f"{method.spec.name} has no {name!r}, which `persistent` names; set it in __init__")
+    made = {}
     for name, module in own_modules(method).items():
         if any(isinstance(part, DROPOUT) for part in module.modules()):
-            why = f"{name!r} in `persistent` has dropout, which draws from torch's own generator: no run would repeat"
-            raise Failed(f"{why}; draw a mask from the method's `generator`")
-    made = {name: shapes(module.eval()) for name, module in own_modules(method).items()}
-    method.made = (
-        made if type(method).load_state is base.Method.load_state else None
-    )  # it may make modules itself
-    method.state()
+            raise Failed(
+                f"{name!r} in `persistent` has dropout, which draws from torch's own generator: "
+                "no run would repeat; draw a mask from the method's `generator`"
+            )
+        made[name] = shapes(module.eval())
+    if type(method).load_state is Method.load_state:  # another one may make modules itself
+        method.made = made
     check_state(method)
     return method
 
 
-def check_gradient(method: Method, terms: Terms) -> None:
-    """Something in the loss must depend on what is trained."""
-    if not any(term.requires_grad for term in terms.values()):
-        raise Failed(f"the loss of {method.spec.name} has no gradient: no term depends on what is trained")
-
-
-def check_weights(method: Method, task: Task, terms: Terms) -> None:
-    """A weight needs a term; in a first task terms of old classes may be missing. JIOC adds and replaces some."""
-    known = {*terms, "suppress", *(["kd"] if method.coordination is not None else [])}
-    idle = sorted(method.weights(task).keys() - known) if task.n_old else []
-    if idle:
-        why = f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not return"
-        raise Failed(f"{why}; it returns {', '.join(map(repr, terms))}")
-
-
-def check_trained(method: Method, trained: Iterable[Tensor]) -> None:
-    """What is trained must outlive a crash, under one name."""
-    values = [getattr(method, name) for name in method.persistent]
-    held = [p for value in values for p in (value.parameters() if isinstance(value, nn.Module) else [value])]
-    owned = [id(p) for p in held if isinstance(p, nn.Parameter)]
-    if len(owned) > len(set(owned)):
-        why = "two names in `persistent` hold the same parameter, and a resumed run would have two of it; name one"
-        raise Failed(f"{method.spec.name}: {why}")
-    if not {id(p) for p in trained} <= set(owned):
-        why = "trains a parameter that a resumed run would lose: name its module, or the nn.Parameter, in `persistent`"
-        raise Failed(f"{method.spec.name} {why}")
-
-
 def check_state(method: Method) -> None:
-    """What `persistent` names must come back from a checkpoint as it was."""
+    """Refuse a state that a checkpoint cannot hold, or a resumed run would not have."""
+    method.state()
     for name, module in own_modules(method).items():
         if method.made is not None and method.made.get(name) != shapes(module):
-            why = f"{name!r} in `persistent` is not as __init__ made it, so that no checkpoint could be loaded into it"
-            raise Failed(f"{why}; a module of your own is made there, of the size that it keeps")
-    values: list[tuple[str, Any]] = [(name, getattr(method, name)) for name in method.persistent]
+            raise Failed(
+                f"{name!r} in `persistent` is not as __init__ made it, so that no checkpoint could be loaded "
+                "into it; a module of your own is made there, of the size that it keeps"
+            )
+    _check_shared_memory([(name, getattr(method, name)) for name in method.persistent])
+
+
+def _check_shared_memory(values: list[tuple[str, Any]]) -> None:
+    """Refuse tensors that are one memory and would be two once they are loaded; a module's stay together."""
     owner: dict[int, str] = {}
     for name, value in sorted(values, key=lambda item: not isinstance(item[1], nn.Module)):
         places = [tensor.untyped_storage().data_ptr() for tensor in tensors(value) if tensor.numel()]
@@ -80,19 +67,108 @@ def check_state(method: Method) -> None:
         owner |= dict.fromkeys(places, name)
 
 
+# --- what it trains ---
+
+
+def checked_fit(fit: Fit) -> Fit:
+    """Wrap `fit`: check what a stage trains before it begins, and what its loss gives for the first batch."""
+
+    def fit_checked(
+        method: Method,
+        task: Task,
+        sampler: Sampler,
+        *,
+        net: nn.Module | None = None,
+        params: Iterable[nn.Parameter] | None = None,
+        loss: Loss | None = None,
+        **options: Any,
+    ) -> None:
+        params = None if params is None else list(params)
+        trained = (net or method.net).parameters() if params is None else params
+        check_trained(method, [p for p in trained if p.requires_grad])
+        check_state(method)
+        own_loss, own = method.loss, loss is None or loss == method.loss
+        checked = _checked_loss(method, loss or own_loss, own)
+        if own:
+            method.loss = checked  # type: ignore[method-assign, assignment]
+        try:
+            fit(method, task, sampler, net=net, params=params, loss=checked, **options)
+        finally:
+            method.loss = own_loss  # type: ignore[method-assign]
+
+    return fit_checked
+
+
+def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
+    """Check a loss when it is first called. `own`: the method's weights go with it."""
+    first = True
+
+    def checked(batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
+        nonlocal first
+        terms = loss(batch, out, old, task)
+        if first:
+            check_terms(terms, batch.y, method.spec.name)
+            check_gradient(method, terms)
+            if own:
+                check_weights(method, task, terms)
+            first = False
+        return terms
+
+    return checked
+
+
+def check_trained(method: Method, trained: Iterable[Tensor]) -> None:
+    """Refuse to train a parameter that no checkpoint holds, or that it would hold under two names."""
+    values = [getattr(method, name) for name in method.persistent]
+    held = [p for value in values for p in (value.parameters() if isinstance(value, nn.Module) else [value])]
+    owned = [id(p) for p in held if isinstance(p, nn.Parameter)]
+    if len(owned) > len(set(owned)):
+        raise Failed(
+            f"{method.spec.name}: two names in `persistent` hold the same parameter, "
+            "and a resumed run would have two of it; name one"
+        )
+    if not {id(p) for p in trained} <= set(owned):
+        raise Failed(
+            f"{method.spec.name} trains a parameter that a resumed run would lose: "
+            "name its module, or the nn.Parameter, in `persistent`"
+        )
+
+
+def check_gradient(method: Method, terms: Terms) -> None:
+    """Refuse a loss that depends on nothing that is trained."""
+    if not any(term.requires_grad for term in terms.values()):
+        raise Failed(f"the loss of {method.spec.name} has no gradient: no term depends on what is trained")
+
+
+def check_weights(method: Method, task: Task, terms: Terms) -> None:
+    """Refuse a weight without its term, once there are old classes. JIOC adds and replaces some terms."""
+    known = {*terms, "suppress", *(["kd"] if method.coordination is not None else [])}
+    idle = sorted(method.weights(task).keys() - known) if task.n_old else []
+    if idle:
+        raise Failed(
+            f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not "
+            f"return; it returns {', '.join(map(repr, terms))}"
+        )
+
+
+# --- what it answers ---
+
+
 def check_readouts(method: Method, scores: dict[str, Tensor], n: int) -> None:
-    """Read-outs are scores of n images for every class seen, `cnn` among them."""
-    of, wanted = f"the readouts of {method.spec.name}", (n, sum(method.net.plan["sizes"]))
+    """Refuse read-outs that are not scores of n images for every class seen, or that lack a needed name."""
+    spec, wanted = method.spec, (n, sum(method.net.plan["sizes"]))
     if not isinstance(scores, dict) or "cnn" not in scores:
         got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
         raise Failed(
-            f"{of} are {got}; a dict of scores with 'cnn' among them is needed, by which methods are compared"
+            f"the readouts of {spec.name} are {got}; a dict of scores with 'cnn' among them is needed, "
+            "by which methods are compared"
         )
     for name, value in scores.items():
         if not isinstance(value, Tensor) or value.shape != wanted:
-            got = (
-                f"has the shape {tuple(value.shape)}"
-                if isinstance(value, Tensor)
-                else f"is a {type(value).__name__}"
+            raise Failed(
+                f"the readouts of {spec.name}: {name!r} {shape_or_type(value)}; "
+                f"a score for each image and class is needed, {wanted}"
             )
-            raise Failed(f"{of}: {name!r} {got}; a score for each image and class is needed, {wanted}")
+    if spec.headline not in scores:
+        given = ", ".join(map(repr, scores)) + " (no exemplar is kept)" * (not len(method.memory))
+        raise Failed(f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {given}")

@@ -1,18 +1,18 @@
-"""DER: a new backbone for each task beside the frozen earlier ones (Yan et al., CVPR 2021).
+"""DER: a new backbone for each task, next to the frozen earlier ones (Yan et al., CVPR 2021).
 
-    f          = [f_1, ..., f_t]                                     f_1 .. f_{t-1} frozen, in eval mode
-    loss(x, y) = CE(W f + b, y) + CE(aux(f_t), a(y))                 a(y) = 0 for an old class, 1.. for the new ones
+    f          = [f_1, ..., f_t]                               f_1 .. f_{t-1} frozen, in eval mode
+    loss(x, y) = CE(W f + b, y) + CE(aux(f_t), a(y))           a(y) = 0 for an old class, 1.. for the new ones
     after training: the new rows of W are scaled as in WA; `unaligned` reads out the head before that
 
-The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t start
-at 0, so that growing changes no old logit (in PyCIL they are drawn); aux is fresh for each task, and there is none in
-the first.
+The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t
+start at 0, so that growing changes no old logit (in PyCIL they are drawn); aux is fresh for each task, and
+there is none in the first.
 
-Departures, as in PyCIL: no masks and no pruning (no released code has them), no warm-up, no second training of the
-head.
+Departures, as in PyCIL: no masks and no pruning (no released code has them), no warm-up, no second training
+of the head.
 
-JIOC needs a teacher, which DER has not: the head as it was before the task, on the frozen features that are there
-already. It is the previous network exactly and costs no backbone forward.
+JIOC needs a teacher, which DER has not: the head as it was before the task, on the frozen features that are
+there already. It is the previous network exactly and costs no backbone forward.
 """
 
 from typing import Any

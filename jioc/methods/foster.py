@@ -1,17 +1,18 @@
-"""FOSTER: boost a second backbone on what the first gets wrong, then compress both into one (Wang et al., ECCV 2022).
+"""FOSTER: boost a second backbone on the first one's errors, then compress both (Wang et al., ECCV 2022).
 
-    w_c = (1 - beta) / (1 - beta^n_c), scaled to sum to K            n_c: training images of class c, exemplars if old
+    w_c = (1 - beta) / (1 - beta^n_c), scaled to sum to K    n_c: training images of class c, exemplars if old
     boost      f = [f_1, f_2], f_1 frozen;  z = W f + b
-               loss(x, y) = CE(z / w, y) + CE(fe(f_2), y) + lambda KD_T(z[old], z')        w with beta1
-    compress   loss(x) = CE(q, softmax(z_student / T)),  q ~ w softmax(z_boosted / T)      w with beta2; no labels
+               loss(x, y) = CE(z / w, y) + CE(fe(f_2), y) + lambda KD_T(z[old], z')    w with beta1
+    compress   loss(x) = CE(q, softmax(z_student / T)),  q ~ w softmax(z_boosted / T)  w with beta2; no labels
 
-z' is the head before the task on the frozen f_1: the previous network exactly, at no forward. Between tasks a network
-of one backbone goes on, the student: f_1 is its backbone, f_2 starts as a copy, and the next student starts from it
-too. W grows as in DER.
+z' is the head before the task on the frozen f_1: the previous network exactly, at no forward. Between tasks a
+network of one backbone goes on, the student: f_1 is its backbone, f_2 starts as a copy, and the next student
+starts from it too. W grows as in DER.
 
-Read-outs: `boosted` is the network of two backbones, which the paper and PyCIL report, hence `cnn` and `nme` too;
-`compressed` is the student. In the first task there is one network and all are the same. Exemplars are chosen with
-the boosted features. A saved model holds both networks: it answers as it was judged, and the student learns on.
+Read-outs: `boosted` is the network of two backbones, which the paper and PyCIL report, hence `cnn` and `nme`
+too; `compressed` is the student. In the first task there is one network and all are the same. Exemplars are
+chosen with the boosted features. A saved model holds both networks: it answers as it was judged, and the
+student learns on.
 
 Departures: the counts are those of the data (PyCIL takes 500 for each new class). As in PyCIL, 130 epochs of
 compression without weight decay, constant betas, no AutoAugment unless `--augment autoaugment` asks for it.
@@ -127,7 +128,7 @@ class FOSTER(Method):
 
 
 def balanced_distill(logits: Tensor, teacher: Tensor, w: Tensor, temperature: float) -> Tensor:
-    """Cross-entropy of the student's softmax against the teacher's, weighed by class and normalised again: (n,)."""
+    """Cross-entropy of the student's softmax with the teacher's, weighed by class and normalised: (n,)."""
     q = (teacher / temperature).softmax(1) * w
     q = q / q.sum(1, keepdim=True)
     return -(q * (logits / temperature).log_softmax(1)).sum(1)

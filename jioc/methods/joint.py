@@ -1,4 +1,4 @@
-"""Joint: replay that keeps every image it has seen, going on from the weights of the task before. The ceiling."""
+"""Joint: replay that keeps every image seen, and goes on from the weights of the task before. The ceiling."""
 
 from jioc.methods.registry import register
 from jioc.methods.replay import Replay

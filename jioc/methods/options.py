@@ -19,14 +19,14 @@ class ICaRLOptions(Distilling):
     kd_weight: Amount = 1.0
     """Weight of the distillation."""
     balance: Share = 0.0
-    """Beta of the class-balanced cross-entropy after the first task: 0 is plain; towards 1 rare classes count more."""
+    """Beta of the balanced cross-entropy after the first task: 0 is plain; near 1 rare classes count more."""
 
 
 class BiCOptions(Distilling):
     held_share: Within01 = 0.1
     """Share of a class's exemplars that is held out to fit the bias."""
     bias_loss: Literal["paper", "pycil"] = "paper"
-    """The bias is fitted with the network at rest; or as in PyCIL, softmax taken twice and BN statistics adrift."""
+    """Fit the bias to a fixed network; or as in PyCIL, with softmax twice and drifting BN statistics."""
 
 
 class PODNetOptions(Options):
@@ -44,7 +44,7 @@ class SSILOptions(Distilling):
     kd_weight: Amount = 1.0
     """Weight of the task-wise distillation."""
     exemplar_share: Above0 = 0.25
-    """Exemplars beside each new image of a batch: 32 beside 128."""
+    """Exemplars for each new image of a batch: 32 for 128."""
 
 
 class DEROptions(Options):

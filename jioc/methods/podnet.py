@@ -1,19 +1,19 @@
-"""PODNet: distillation of pooled feature maps, a cosine head with ten proxies a class (Douillard et al., ECCV 2020).
+"""PODNet: distil pooled feature maps; a cosine head with ten proxies a class (Douillard et al., ECCV 2020).
 
-    z_k     = sigma s_k,   s_k = sum_j softmax_j(c_kj) c_kj,   c_kj = cos(f, w_kj)         old proxies frozen
+    z_k     = sigma s_k,   s_k = sum_j softmax_j(c_kj) c_kj,   c_kj = cos(f, w_kj)        old proxies frozen
     cls     = [ -sigma (s_y - margin) + log sum_{k != y} exp(sigma s_k) ]_+
     flat    = 1 - cos(f, f')
-    spatial = mean over stages of | n(h) - n(h') |,  n: squares summed over width and over height, side by side, norm 1
-    loss    = cls + sqrt(K / K_new) (flat + 5 spatial)                                     f', h': of the teacher
+    spatial = mean over stages of | n(h) - n(h') |     n: squares summed over width and over height, to norm 1
+    loss    = cls + sqrt(K / K_new) (flat + 5 spatial)                                f', h': of the teacher
 
-After each task but the first the network, old proxies aside, is trained for 20 more epochs with the same loss on as
-many images of each class, M / K_old: the exemplars, and new images chosen likewise.
+After each task but the first the network, old proxies aside, is trained for 20 more epochs with the same loss
+on as many images of each class, M / K_old: the exemplars, and new images chosen likewise.
 
-The authors' code and PyCIL subtract the margin from every similarity, so that it cancels, do not cut the loss at 0,
-and leave a 1 in the denominator: `--nca pycil`. Departures, as in PyCIL: new proxies are drawn, not placed by
-k-means; gradients are not clipped. In the margin sigma is a constant: differentiated, the margin drives sigma below 0
-within a few steps, while the similarities are still small, and nothing is learnt. With a single class there is no
-other to be told from: `cls` is 0, as of a softmax over one.
+The authors' code and PyCIL subtract the margin from every similarity, so that it cancels, do not cut the loss
+at 0, and leave a 1 in the denominator: `--nca pycil`. Departures, as in PyCIL: new proxies are drawn, not
+placed by k-means; gradients are not clipped. In the margin sigma is a constant: differentiated, the margin
+drives sigma below 0 within a few steps, while the similarities are still small, and nothing is learnt. With a
+single class there is no other to be told from: `cls` is 0, as of a softmax over one.
 """
 
 import copy
@@ -76,7 +76,7 @@ class PODNet(Method):
 
 
 def nca(logits: Tensor, y: Tensor, margin: Tensor | float) -> Tensor:
-    """How far the label's logit, less the margin, falls short of all others together; 0 where it does not: (n,)."""
+    """How far the label's logit, less the margin, falls short of all others together, at least 0: (n,)."""
     label = y[:, None]
     if logits.shape[1] == 1:
         return logits.sum(1) * 0

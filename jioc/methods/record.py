@@ -1,4 +1,4 @@
-"""What result.json says of a method, for readers that do not have it: its title and what is usual for it."""
+"""What result.json holds about a method, for readers who do not have it: its title and usual settings."""
 
 from typing import Any, Literal
 
@@ -9,6 +9,8 @@ from jioc.methods.specs import Spec
 
 
 class MethodRecord(Options):
+    """A method as result.json describes it."""
+
     model_config = ConfigDict(extra="ignore")
 
     name: str
@@ -23,25 +25,23 @@ class MethodRecord(Options):
 
 
 def record(spec: Spec, sha256: str | None = None) -> MethodRecord:
-    """`sha256`: of a method that is not ours."""
+    """Describe a method. `sha256`: the checksum of one that is not ours."""
     own: dict[str, Any] = {"options": spec.options.model_construct().model_dump(), "sha256": sha256}
     return MethodRecord(**own, **{n: getattr(spec, n) for n in MethodRecord.model_fields if n not in own})
 
 
 def parse_record(value: Any) -> MethodRecord | None:
-    """What a result says of its method, where that can be understood."""
+    """Read the description of a method; None if it is no such thing."""
     try:
         return MethodRecord.model_validate(value)
     except ValidationError:
         return None
 
 
-def spec_from_record(of: MethodRecord | None) -> Spec | None:
-    """The entry of a method of which there is only a record."""
-    if of is None or not all(stage.epochs and stage.lr for stage in (of.first, of.later, of.second) if stage):
+def spec_from_record(r: MethodRecord | None) -> Spec | None:
+    """Make the entry of a method from its record, if that has whole schedules."""
+    if r is None or not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
         return None
-    named = {
-        key: (Any, v) for key, v in of.options.items() if key[:1].isalpha() and not hasattr(Options, key)
-    }
-    own: type[Options] = create_model("Own", __base__=Options, **named)  # type: ignore[call-overload]
-    return Spec(of.name, of.title, "", of.first, of.later, of.second, own, of.memory, host_kd=of.host_kd)
+    fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
+    own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
+    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd)

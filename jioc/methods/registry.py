@@ -1,4 +1,4 @@
-"""Methods by name: ours, those in somebody's Python file, and those that Python code registers."""
+"""Find methods by name: ours, those in a Python file, and those that Python code registers."""
 
 import hashlib
 import importlib
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jioc.methods.base import Method
 
 ELSEWHERE = {"er": "replay", "naive": "finetune", "cumulative": "joint"}
-"""What other libraries call a method, where the name is near another one's here."""
+"""Names of methods in other libraries that are close to the name of another one here."""
 
 _OURS = frozenset(SPECS)
 _CLASSES: dict[str, "type[Method]"] = {}
@@ -27,7 +27,7 @@ _IN_FILES: dict[str, list["type[Method]"]] = {}  # by the name of the file's mod
 
 
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
-    """Class decorator: this class is the method of that entry (or, by name, of an entry of ours)."""
+    """Class decorator: register a class as the method of an entry, or of one of ours by its name."""
     entry = SPECS[spec] if isinstance(spec, str) else spec
     for name in dict.fromkeys(("cnn", entry.headline)):
         if name not in entry.readouts:
@@ -37,12 +37,10 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
 
     def keep(cls: "type[Method]") -> "type[Method]":
         cls.spec = entry
-        if cls.__module__.startswith(SCRIPT):  # it is found by its file, and takes nobody else's name
+        if cls.__module__.startswith(SCRIPT):  # it is found by its file, and may share a name
             _IN_FILES.setdefault(cls.__module__, []).append(cls)
             return cls
-        if (
-            entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}"
-        ):  # which may not be imported yet
+        if entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}":
             raise ValueError(f"{entry.name!r} is a method of jioc; give yours another name")
         known = _CLASSES.get(entry.name)
         if known is not None and known.__qualname__ != cls.__qualname__:
@@ -56,7 +54,7 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
 
 
 def find(word: str) -> Spec:
-    """The entry of a method by name, or of the one that a Python file registers."""
+    """Find the entry of a method by its name, or of the one that a Python file registers."""
     if word.endswith(".py"):
         return _from_file(Path(word)).spec
     if word in ELSEWHERE and word not in SPECS:
@@ -67,7 +65,7 @@ def find(word: str) -> Spec:
 
 
 def load(word: str) -> "type[Method]":
-    """The class of a method; this imports torch."""
+    """Import the class of a method; this imports torch."""
     if word.endswith(".py"):
         return _from_file(Path(word))
     name = find(word).name
@@ -77,7 +75,7 @@ def load(word: str) -> "type[Method]":
 
 
 def _from_file(path: Path) -> "type[Method]":
-    """The one method that a Python file registers."""
+    """Import the one method that a Python file registers."""
     if not path.is_file():
         raise Refused(f"there is no method file {str(path)!r}")
     module = imported(path)
@@ -88,7 +86,7 @@ def _from_file(path: Path) -> "type[Method]":
 
 
 def own_options(spec: Spec, values: dict[str, Any]) -> Options:
-    """Check a method's own options."""
+    """Check the method's own options."""
     try:
         return spec.options.model_validate(values)
     except ValidationError as error:
@@ -106,22 +104,24 @@ def sha256(word: str) -> str | None:
 
 
 def of_model(named: str, file: str | None, sha: str | None = None) -> str:
-    """The method of a saved model. One that is in a file is run only as the file that somebody names.
+    """Find the method of a saved model. A Python file is run only if it is given as `file`.
 
-    `sha`: its checksum; a file that has another is not run at all, nor is a class.
+    `sha`: the checksum of the method that the model was trained with; no other code is run.
     """
-    own = named.endswith(".py")
-    if own and file is None:
-        why = f"the method of this model is in a file, {named!r}, which is not run unasked"
-        raise Refused(f"{why}; give --method FILE, or method= in Python")
-    if file not in (None, named) and not (own and str(file).endswith(".py")):
+    in_file = named.endswith(".py")
+    if in_file and file is None:
+        raise Refused(
+            f"the method of this model is in a file, {named!r}, which is not run unasked; "
+            "give --method FILE, or method= in Python"
+        )
+    if file not in (None, named) and not (in_file and str(file).endswith(".py")):
         raise Refused(f"--method {file!r} does not fit: the method of this model is {named!r}")
-    if file is not None and own and Path(file).is_file():
+    if file is not None and in_file and Path(file).is_file():
         source.refuse_other(file, sha, hashlib.sha256(Path(file).read_bytes()).hexdigest())
-    if not own and named not in SPECS:
+    if not in_file and named not in SPECS:
         raise Refused(
             f"unknown method {named!r}; if Python code registers it, open this model there, with jioc.load"
         )
-    if not own:
+    if not in_file:
         source.refuse_other(named, sha, sha256(named))
     return file or named

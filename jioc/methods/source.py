@@ -1,4 +1,4 @@
-"""The code of a method that is not ours: its checksum, by which a run and a model notice that it has changed."""
+"""The code of a method that is not ours: its checksum, by which a run or a model notices a change."""
 
 import hashlib
 import inspect
@@ -10,7 +10,7 @@ from types import FunctionType
 from jioc.errors import Refused
 
 WRAPPED = ("__func__", "fget", "func")  # what a static method, a property and a cached one hold
-_registered: dict[type, str | None] = {}  # checksums of classes that somebody's Python code registered
+_registered: dict[type, str | None] = {}  # checksums of classes that Python code registered
 
 
 def is_ours(method: type) -> bool:
@@ -18,22 +18,29 @@ def is_ours(method: type) -> bool:
 
 
 def remember(method: type) -> None:
-    """Take the checksum of a class now: its file may change while it is in use."""
+    """Compute the checksum of a class now: its file may change while it is in use."""
     _registered[method] = _checksum(method)
 
 
 def checksum(method: type) -> str | None:
-    """The checksum of the file that a class came from, whatever became of the file since, or of the source of a class
-    that Python code registered. None of one of ours, which the commit tells, and where there is no source to read."""
+    """The checksum of the file that a class came from, or of the source of one that Python code registered.
+
+    It is that of the code in use, whatever became of the file since. None for a method of ours, which the
+    commit identifies, and if there is no source to read.
+    """
     return getattr(sys.modules.get(method.__module__), "__sha256__", None) or _registered.get(method)
 
 
 def _checksum(method: type) -> str | None:
-    """Of what the class holds, and those above it that are not ours: plain values, and the source of functions, which
-    a notebook has too. None where a function has no source, as at a prompt."""
+    """Hash what a class and its bases that are not ours hold: plain values, and the source of functions.
+
+    A notebook has that source too. None if a function has none, as at a prompt.
+    """
     parts: list[str] = []
     for cls in method.__mro__:
-        for name, value in sorted(vars(cls).items()) if cls is not object and not is_ours(cls) else ():
+        if cls is object or is_ours(cls):
+            continue
+        for name, value in sorted(vars(cls).items()):
             function = next((f for kind in WRAPPED if (f := getattr(value, kind, None)) is not None), value)
             if isinstance(function, FunctionType):
                 try:
@@ -47,7 +54,7 @@ def _checksum(method: type) -> str | None:
 
 
 def refuse_changed(word: str, before: str | None, now: str | None, run: str = "this run") -> None:
-    """Refuse to go on with a method whose checksum is not that with which the run began."""
+    """Refuse to go on with a method that has changed since the run began."""
     if before != now and None not in (before, now):
         raise Refused(
             f"{word!r} has changed since {run} began; bring it back as it was, or choose another --out"
@@ -55,10 +62,10 @@ def refuse_changed(word: str, before: str | None, now: str | None, run: str = "t
 
 
 def refuse_other(word: str, before: str | None, now: str | None) -> None:
-    """Refuse a method whose checksum is not that with which a model learnt."""
+    """Refuse a method that has changed since the model learnt."""
     if before != now and None not in (before, now):
-        what = "file" if word.endswith(".py") else "code"
+        kind = "file" if word.endswith(".py") else "code"
         raise Refused(
-            f"{word!r} is not the method's {what} as it was when this model learnt: its checksum is another; "
-            f"give that {what} as it was, or train a model with this one"
+            f"{word!r} is not the method's {kind} as it was when this model learnt: its checksum is another; "
+            f"give that {kind} as it was, or train a model with this one"
         )

@@ -1,7 +1,7 @@
-"""What is known of each method before torch is imported: its paper, its schedules, its own options, what it keeps.
+"""What is known about each method without torch: its paper, its schedules, its own options, what it keeps.
 
-The formula of method `name` is in `methods/<name>.py`. Schedules are PyCIL's for CIFAR-100, batch 128, unless a line
-says otherwise.
+The formula of method `name` is in `methods/<name>.py`. Schedules are PyCIL's for CIFAR-100, batch 128, unless
+a line says otherwise.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from jioc.methods.options import (
 
 @dataclass(frozen=True)
 class Spec:
-    """What is known of a method: its entry in the registry."""
+    """What is known about a method: its entry in the registry."""
 
     name: str
     title: str
@@ -85,11 +85,13 @@ SPECS: dict[str, Spec] = {
         ),
         Spec(
             "bic", "BiC", "Wu et al., CVPR 2019",
-            BIC, BIC, BIC, options=BiCOptions, distils=True, readouts=("cnn", "nme", "uncorrected"), needs_memory=True,
+            BIC, BIC, BIC, options=BiCOptions, distils=True, readouts=("cnn", "nme", "uncorrected"),
+            needs_memory=True,
         ),
         Spec(
             "podnet", "PODNet", "Douillard et al., ECCV 2020",
-            cosine(160, weight_decay=5e-4), cosine(160, weight_decay=5e-4), cosine(20, lr=0.005, weight_decay=5e-4),
+            cosine(160, weight_decay=5e-4), cosine(160, weight_decay=5e-4),
+            cosine(20, lr=0.005, weight_decay=5e-4),
             options=PODNetOptions, distils=True,
         ),
         Spec(
@@ -104,8 +106,8 @@ SPECS: dict[str, Spec] = {
         Spec(
             "foster", "FOSTER", "Wang et al., ECCV 2022",
             cosine(200, weight_decay=5e-4), cosine(170, weight_decay=5e-4), cosine(130, weight_decay=0.0),
-            options=FOSTEROptions, distils=True, expands=True, readouts=("cnn", "nme", "boosted", "compressed"),
-            needs_memory=True,
+            options=FOSTEROptions, distils=True, expands=True, needs_memory=True,
+            readouts=("cnn", "nme", "boosted", "compressed"),
         ),
         Spec(
             "coil", "COIL", "Zhou et al., ACM MM 2021",

@@ -1,17 +1,18 @@
-"""SS-IL: a softmax for the old classes and one for the new, distillation task by task (Ahn et al., ICCV 2021).
+"""SS-IL: one softmax for old and one for new classes, distillation task by task (Ahn et al., ICCV 2021).
 
     loss(x, y) = CE(z[new], y) for a new image, CE(z[old], y) for an exemplar
-                 + T² sum over past tasks s of KL_T(z'[s] || z[s])                    on new images and exemplars alike
+                 + T² sum over past tasks s of KL_T(z'[s] || z[s])          on new images and exemplars alike
 
-Each step takes 128 new images and 32 exemplars, so that their ratio is the same throughout; the prediction is the
-plain argmax over all classes. Where the old or the new classes are a single one, a softmax of its own says nothing:
-those images are classified among all classes seen, and a past task of one class is distilled with its neighbour.
+Each step takes 128 new images and 32 exemplars, so that their ratio is the same throughout; the prediction is
+the plain argmax over all classes. Where the old or the new classes are a single one, a softmax of its own
+says nothing: those images are classified among all classes seen, and a past task of one class is distilled
+with its neighbour.
 
-`kd` is JIOC's first output term already, with new images in it, so that `oc` adds `suppress` alone. JIOC weighs an
-image by the joint softmax.
+`kd` is JIOC's first output term already, with new images in it, so that `oc` adds `suppress` alone. JIOC
+weighs an image by the joint softmax.
 
-Departures from the authors' code: iCaRL's schedule (`--epochs 200 --milestones 80,120,160 --weight-decay 1e-3` is
-their advice for CIFAR-100) and herded exemplars; exemplars go round in shuffled passes.
+Departures from the authors' code: iCaRL's schedule (`--epochs 200 --milestones 80,120,160 --weight-decay
+1e-3` is their advice for CIFAR-100) and herded exemplars; exemplars go round in shuffled passes.
 """
 
 import torch
@@ -48,7 +49,7 @@ class SSIL(Method):
 
 
 def separated(logits: Tensor, old: Tensor, task: Task) -> Tensor:
-    """The logits with the other side's classes ruled out: new ones for an exemplar, old ones for a new image."""
+    """Rule out the other side's classes: the new ones for an exemplar, the old ones for a new image."""
     of_old = torch.arange(task.n_seen, device=logits.device) < task.n_old
     other = of_old != old[:, None]
     alone = (old & (task.n_old == 1)) | (~old & (task.n_new == 1))

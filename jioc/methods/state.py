@@ -1,8 +1,8 @@
-"""What of a method outlives a crash: a value that `persistent` names as tensors and plain data, and the value again.
+"""What of a method outlives a crash: turn the values that `persistent` names into plain data, and back.
 
-    a network with a plan    {"plan", "weights", "frozen"}     made anew where the live one has another plan; a model's
-                                                               file leaves out `frozen` where the plan says it
-    another module           {"weights", "frozen"}             filled into the one that `__init__` made
+    a network with a plan    {"plan", "weights", "frozen"}   made anew if the live one has another plan; in a
+                                                             model's file, `frozen` may follow from the plan
+    another module           {"weights", "frozen"}           filled into the one that `__init__` made
     a parameter              {"parameter", "frozen"}
     a dict                   {"dict"}
     anything else            as it is
@@ -11,7 +11,7 @@ What is live and has the saved shape keeps its identity, so that optimisers stay
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,15 +19,12 @@ from torch import Tensor, nn
 from jioc.errors import Failed
 from jioc.nets.incremental import Net, build
 
-if TYPE_CHECKING:
-    from jioc.methods.base import Method
-
 DROPOUT = nn.modules.dropout._DropoutNd
-CAN_BE = "modules, parameters, tensors, and lists, tuples and dicts of tensors, numbers and strings"
+SAVEABLE = "modules, parameters, tensors, and lists, tuples and dicts of tensors, numbers and strings"
 
 
 def save_value(name: str, value: Any) -> Any:
-    """The value as tensors and plain data; refuse what cannot be saved."""
+    """Turn a value into tensors and plain data; refuse what cannot be saved."""
     if isinstance(value, nn.Module):
         plan = {"plan": dict(value.plan)} if isinstance(value, Net) else {}
         frozen = [part for part, p in value.named_parameters() if not p.requires_grad]
@@ -36,22 +33,21 @@ def save_value(name: str, value: Any) -> Any:
         return {"parameter": value.detach(), "frozen": not value.requires_grad}
     if (kind := unsaveable(value)) is not None:
         raise Failed(
-            f"{name!r} in `persistent` is or holds a {kind}, which no checkpoint keeps; it keeps {CAN_BE}"
+            f"{name!r} in `persistent` is or holds a {kind}, which no checkpoint keeps; it keeps {SAVEABLE}"
         )
     return {"dict": value} if isinstance(value, dict) else value
 
 
 def load_value(name: str, value: Any, live: Any, device: torch.device) -> Any:
-    """The value that was saved, filled into the live one where that has its shape."""
+    """Turn a saved value back; fill it into the live one if that has its shape."""
     keys = set(value) if isinstance(value, dict) else set()
     if keys == {"parameter", "frozen"}:
         return _parameter(value["parameter"], live, device).requires_grad_(not value["frozen"])
     if keys - {"frozen"} == {"plan", "weights"}:
         return _filled(_network(name, value["plan"], live, device), value)
     if keys == {"weights", "frozen"}:
-        if not isinstance(live, nn.Module) or shapes(live) != {
-            k: v.shape for k, v in value["weights"].items()
-        }:
+        saved = {part: tensor.shape for part, tensor in value["weights"].items()}
+        if not isinstance(live, nn.Module) or shapes(live) != saved:
             raise Failed(f"{name!r} in `persistent` is not the module that was saved; __init__ makes another")
         return _filled(live.eval(), value)
     return placed(value["dict"] if keys == {"dict"} else value, device)
@@ -80,7 +76,7 @@ def _parameter(value: Tensor, live: Any, device: torch.device) -> nn.Parameter:
 
 
 def unsaveable(value: Any) -> str | None:
-    """The kind of the first part that is neither a tensor nor plain; None: there is none."""
+    """Name the kind of the first part that is neither a tensor nor plain; None if there is none."""
     if type(value) is Tensor or isinstance(value, (str, int, float, type(None))):
         return None
     if type(value) not in (list, tuple, dict):
@@ -90,7 +86,7 @@ def unsaveable(value: Any) -> str | None:
 
 
 def placed(value: Any, device: torch.device) -> Any:
-    """The same with every tensor on the device, and nothing shared."""
+    """Copy a value with every tensor on the device."""
     if isinstance(value, dict):
         return {key: placed(part, device) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -106,19 +102,26 @@ def tensors(value: Any) -> list[Tensor]:
     return [value] if isinstance(value, Tensor) else [tensor for part in parts for tensor in tensors(part)]
 
 
-# --- modules that no plan describes, so that nothing but `__init__` can make them ---
+# --- modules that no plan describes, so that only `__init__` can make them ---
 
 
-def own_modules(method: "Method") -> dict[str, nn.Module]:
-    found = {name: getattr(method, name, None) for name in method.persistent}
-    return {name: m for name, m in found.items() if isinstance(m, nn.Module) and not isinstance(m, Net)}
+class Persistent(Protocol):
+    """Whatever names its values that outlive a crash: a method."""
+
+    @property
+    def persistent(self) -> tuple[str, ...]: ...
+
+
+def own_modules(method: Persistent) -> dict[str, nn.Module]:
+    values = {name: getattr(method, name, None) for name in method.persistent}
+    return {name: m for name, m in values.items() if isinstance(m, nn.Module) and not isinstance(m, Net)}
 
 
 def shapes(module: nn.Module) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in module.state_dict().items()}
 
 
-def modules_of(method: "Method", trained: Iterable[Tensor]) -> list[nn.Module]:
+def modules_of(method: Persistent, trained: Iterable[Tensor]) -> list[nn.Module]:
     """The method's own modules among what is trained."""
     wanted = {id(p) for p in trained}
     return [m for m in own_modules(method).values() if any(id(p) in wanted for p in m.parameters())]

@@ -1,10 +1,11 @@
-"""WA: replay with distillation, then the new classes' weights scaled to the old ones' (Zhao et al., CVPR 2020).
+"""WA: replay with distillation, then new classes' weights scaled to the old ones' (Zhao et al., CVPR 2020).
 
     loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])           l = K_old / K
     after training:   w_k <- w_k * mean |w_old| / mean |w_new|         for each new class k, see `aligned.py`
 
-The exemplars are chosen, and the teacher is kept, after the scaling. As in PyCIL weights are not clipped to be
-positive while training, which the paper does; biases are not scaled. `unaligned` reads out the head before the scaling.
+The exemplars are chosen, and the teacher is kept, after the scaling. As in PyCIL weights are not clipped to
+be positive while training, which the paper does; biases are not scaled. `unaligned` reads out the head before
+the scaling.
 """
 
 from jioc.data.loader import TaskData

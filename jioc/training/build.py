@@ -21,7 +21,7 @@ RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the netw
 
 
 def make_method(config: Config, channels: int, generator: torch.Generator, device: torch.device) -> Method:
-    """The method of a resolved configuration, before its first task."""
+    """Make the method of a resolved configuration, before its first task."""
     cls, spec = registry.load(config.method), registry.find(config.method)
     plain: dict[str, Any] = {
         "backbone": config.backbone,
@@ -35,13 +35,12 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
     total, per_class = (None, None) if spec.memory == "all" else (config.memory, config.memory_per_class)
     if spec.memory == "none":
         total, per_class = 0, None
+    coordinated = config.coordination.coordinate != "none"
     parts: dict[str, Any] = {
         "net": build(cls.plan(plain), generator).to(device),
         "memory": Memory(total, per_class, config.select),
         "options": registry.own_options(spec, config.options),
-        "coordination": None
-        if config.coordination.coordinate == "none"
-        else JIOC(**dict(config.coordination)),
+        "coordination": JIOC(**dict(config.coordination)) if coordinated else None,
         "generator": generator,
     }
     with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
@@ -49,7 +48,7 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
 
 
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:
-    """The only sources of randomness, seeded for a run that begins after so many tasks."""
+    """Seed the only sources of randomness, for a run that begins after this many tasks."""
     later = [after] if after else []
     order, noise = np.random.SeedSequence([config.data_seed or 0, *later]).generate_state(2)
     weights = config.init_seed or 0
@@ -63,12 +62,12 @@ def generators(config: Config, device: torch.device, after: int = 0) -> dict[str
 
 
 def evaluated(dataset: Dataset, scenario: Scenario) -> tuple[np.ndarray, np.ndarray]:
-    """The images, and their labels, that accuracy is measured on."""
+    """The images that accuracy is measured on, and their labels."""
     return (dataset.train_x, dataset.train_y) if scenario.held_out else (dataset.test_x, dataset.test_y)
 
 
 def streams(word: str, dataset: Dataset, scenario: Scenario, device: torch.device) -> bool:
-    """Whether batches are sent from the disk. On a CPU the memory map is resident: the system reads what is used."""
+    """Whether batches come from the disk. On a CPU the system itself reads what is used of a memory map."""
     if word != "auto" or device.type != "cuda":
         return word == "yes"
     size = dataset.train_x.nbytes + evaluated(dataset, scenario)[0].nbytes

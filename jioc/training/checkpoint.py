@@ -1,15 +1,16 @@
-"""Checkpoints: states of a run that survive anything, and the going on from them.
+"""Checkpoints: save the states of a run, and go on from them after any interruption.
 
-A state is a tree of dicts, lists and tuples whose leaves are tensors or plain values; it becomes one safetensors file,
-the plain values as JSON in its header. Nothing is pickled. A checkpoint is a folder of states with their checksums,
-renamed into place when whole:
+A state is a tree of dicts, lists and tuples whose leaves are tensors or plain values; it becomes one
+safetensors file, the plain values as JSON in its header. Nothing is pickled. A checkpoint is a folder of
+states with their checksums, renamed into place when whole:
 
     begin     the run as the task began
     stageN    the run as the task's stage N ended, for each stage that has
     now       the run inside the stage at hand, with its epoch, step and optimiser
 
-So a method's `learn` needs no code for resuming: it is called again from `begin`, and each `fit` that was already done
-restores what it left and returns. Everything in between is computed again from the same state, to the same values.
+So a method's `learn` needs no code for resuming: it is called again from `begin`, and each `fit` that was
+already done restores what it left and returns. Everything in between is computed again from the same state,
+to the same values.
 """
 
 import hashlib
@@ -31,15 +32,16 @@ from jioc.files import flush_folder, write
 from jioc.training.store import Store
 
 State = dict[str, Any]
-KEPT = 2
+KEEP = 2  # checkpoints
 
 
 def pack(state: State) -> bytes:
+    """Turn a state into the content of a safetensors file."""
     tensors: dict[str, Tensor] = {}
 
     def strip(value: Any, path: str) -> Any:
         if isinstance(value, Tensor):
-            while path in tensors:  # a key may have a stroke in it
+            while path in tensors:  # a key may hold a slash
                 path += "/"
             tensors[path] = value.detach().to("cpu", copy=True).contiguous()
             return {"tensor": path}
@@ -57,6 +59,7 @@ def pack(state: State) -> bytes:
 
 
 def unpack(path: Path) -> State:
+    """Read a state from its file."""
     with safe_open(path, framework="pt") as file:
         tree = json.loads(file.metadata()["tree"])
 
@@ -77,9 +80,9 @@ def unpack(path: Path) -> State:
 
 
 class Checkpointer:
-    """Keeps a run resumable. `snapshot()` gives the whole state of the run, `restore(state)` takes it up again.
+    """Keeps a run resumable. `snapshot()` gives the state of the whole run, `restore(state)` takes it up.
 
-    Of several processes the first has the store; what it reads there, it sends to the others.
+    With several processes the first has the store, and sends the others what it reads there.
     """
 
     def __init__(
@@ -94,17 +97,17 @@ class Checkpointer:
         self.store, self.every, self.snapshot, self.restore = store, every, snapshot, restore
         self.stop = stop or (lambda: False)  # asked before every step
         self.world = world
-        self._pieces: dict[str, str] = {}  # states of the task at hand and their checksums, the latest last
-        self._stage = 0
-        self._resuming = False  # whether a checkpoint is being resumed from
-        self._source: Path | None = None  # that one, where the store is
-        self._last = time.monotonic()
+        self._states: dict[str, str] = {}  # of this task, the latest last: names and checksums
+        self._stage = 0  # of this task
+        self._resuming = False
+        self._source: Path | None = None  # the checkpoint that is resumed from
+        self._last = time.monotonic()  # when the last one was written
 
     # --- between tasks ---
 
     def resume(self, note: Callable[[str], None]) -> bool:
-        """Restore the newest whole checkpoint; False where there is none at all."""
-        state = self._newest(note) if self.world.first else None
+        """Restore the newest whole checkpoint; return whether there is one."""
+        state = self._restore_newest(note) if self.world.first else None
         if self.world.size > 1:
             state = self.world.broadcast(state)
             if state is not None and not self.world.first:
@@ -112,41 +115,42 @@ class Checkpointer:
         self._resuming, self._stage = state is not None, 0
         return self._resuming
 
-    def _newest(self, note: Callable[[str], None]) -> State | None:
-        """The state in which the task of the newest whole checkpoint began, restored."""
+    def _restore_newest(self, note: Callable[[str], None]) -> State | None:
+        """Restore the state in which the task of the newest whole checkpoint began; note the damaged ones."""
         if self.store is None:
             return None
         folders = self._folders()
         for folder in folders:
             try:
-                self._pieces = verified(folder)
+                self._states = verified(folder)
                 begin = unpack(folder / "begin")
                 self.restore(begin)
-                latest = unpack(folder / list(self._pieces)[-1])
+                latest = unpack(folder / list(self._states)[-1])
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 note(f"checkpoint {folder.name} is damaged and not used: {error}")
                 continue
             self.store.cut_log(latest["log"])
             for damaged in folders[: folders.index(folder)]:
-                shutil.rmtree(damaged)  # or the next checkpoint would bring its states along
+                shutil.rmtree(damaged)  # or the next checkpoint would take over its states
             self._source = folder
             return begin
         if folders:
             raise Failed(
-                f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; start again in another folder"
+                f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; "
+                "start again in another folder"
             )
         self.store.cut_log(0)
         return None
 
     def begin_task(self) -> None:
         """Save the run as a task begins."""
-        self._pieces, self._stage, self._resuming = {}, 0, False
+        self._states, self._stage, self._resuming = {}, 0, False
         self._write({"begin": self.snapshot()})
 
     # --- within a task ---
 
     def resume_stage(self) -> State | None:
-        """Restore the run to where the stage was left, and give its progress; None: it trains from its start."""
+        """Restore the run to where the stage was left; return its progress, or None if it begins."""
         if not self._resuming:
             return None
         name, state = self.world.broadcast(self._reached() if self.world.first else None)
@@ -159,17 +163,18 @@ class Checkpointer:
         return None if state is None else state["progress"]
 
     def _reached(self) -> tuple[str, State | None]:
-        """How far the stage at hand had come: its end, a moment of it, or nothing that was kept."""
+        """Read how far this stage had come: its end, a moment within it, or nothing."""
         assert self._source is not None
-        name = f"stage{self._stage}" if f"stage{self._stage}" in self._pieces else "now"
-        return name, unpack(self._source / name) if name in self._pieces else None
+        name = f"stage{self._stage}" if f"stage{self._stage}" in self._states else "now"
+        return name, unpack(self._source / name) if name in self._states else None
 
     def end_epoch(self, progress: Callable[[], State]) -> None:
-        """Save the run within a stage, if the last time is long enough ago."""
+        """Save the run within a stage, if the last checkpoint is old enough."""
         if self.store is not None and time.monotonic() - self._last >= self.every:
             self._write({"now": self.snapshot() | {"progress": progress()}})
 
     def save_and_stop_if_asked(self, progress: Callable[[], State]) -> None:
+        """Save the run and raise `Interrupted`, if any process was asked to stop."""
         if self.world.any(self.stop()):
             self._write({"now": self.snapshot() | {"progress": progress()}})
             self.world.barrier()
@@ -177,14 +182,14 @@ class Checkpointer:
 
     def end_stage(self) -> None:
         """Save the run as a stage ends."""
-        self._pieces.pop("now", None)
+        self._states.pop("now", None)
         self._write({f"stage{self._stage}": self.snapshot()})
         self._stage += 1
 
     # --- files ---
 
     def _folders(self) -> list[Path]:
-        """Newest first."""
+        """The checkpoints, newest first."""
         assert self.store is not None
         return sorted(
             (f for f in self.store.checkpoints.iterdir() if f.name.isdigit() and f.is_dir()),
@@ -193,6 +198,7 @@ class Checkpointer:
         )
 
     def _write(self, fresh: dict[str, State]) -> None:
+        """Write a checkpoint: the states of this task, some of them fresh."""
         if self.store is None:
             return
         folders = self._folders()
@@ -204,39 +210,36 @@ class Checkpointer:
                 self._fill(temporary, fresh, folders)
                 os.rename(temporary, self.store.checkpoints / f"{number:06d}")
             finally:
-                shutil.rmtree(
-                    temporary, ignore_errors=True
-                )  # where the disk failed, what was written for nothing
+                shutil.rmtree(temporary, ignore_errors=True)  # what a failing disk left
             flush_folder(self.store.checkpoints)
-            for folder in folders[KEPT - 1 :]:
+            for folder in folders[KEEP - 1 :]:
                 shutil.rmtree(folder)
         self._last = time.monotonic()
 
     def _fill(self, temporary: Path, fresh: dict[str, State], folders: list[Path]) -> None:
-        """The states of the task at hand, of which some are new."""
         temporary.mkdir()
-        for name, checksum in self._pieces.items():
+        for name, checksum in self._states.items():
             if name not in fresh:
-                _carry(name, checksum, folders, temporary)
+                _take_over(name, checksum, folders, temporary)
         for name, state in fresh.items():
             content = pack(state)
-            self._pieces[name] = hashlib.sha256(content).hexdigest()
+            self._states[name] = hashlib.sha256(content).hexdigest()
             write(temporary / name, content)
-        write(temporary / "checksums.json", json.dumps(self._pieces).encode())
+        write(temporary / "checksums.json", json.dumps(self._states).encode())
 
 
-def _carry(name: str, checksum: str, folders: list[Path], into: Path) -> None:
-    """Bring an earlier state along: a link to the copy that is about to be dropped, else a copy.
+def _take_over(name: str, checksum: str, folders: list[Path], into: Path) -> None:
+    """Take over an earlier state: link the copy in the checkpoint that is about to be deleted, else copy it.
 
-    So no two checkpoints that are kept share a file, and damage to one leaves the other whole.
+    So no two checkpoints share a file, and damage to one leaves the other whole.
     """
-    leaving = folders[KEPT - 1] if len(folders) >= KEPT else None
-    if leaving is not None and _checksums(leaving).get(name) == checksum:
+    oldest = folders[KEEP - 1] if len(folders) >= KEEP else None
+    if oldest is not None and _checksums(oldest).get(name) == checksum:
         try:
-            os.link(leaving / name, into / name)
+            os.link(oldest / name, into / name)
             return
         except OSError:
-            pass  # not every file system links
+            pass  # not every file system has links
     shutil.copyfile(folders[0] / name, into / name)
 
 
@@ -245,7 +248,7 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 
 def verified(folder: Path) -> dict[str, str]:
-    """The checksums of a checkpoint, once every state matches its own."""
+    """Check every state of a checkpoint; return their checksums."""
     checksums = _checksums(folder)
     if not isinstance(checksums, dict) or "begin" not in checksums:
         raise ValueError("its list of checksums is not whole")

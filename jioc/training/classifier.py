@@ -1,4 +1,4 @@
-"""A classifier between two tasks, apart from any data set: what it needs to answer, and to learn the next classes.
+"""A classifier between two tasks, without a data set: what it needs to answer, and to learn the next classes.
 
 classifier.readouts(pixels)["cnn"]        (n, K)
 classifier.predict(["a.jpg", "b.jpg"])    class names
@@ -23,7 +23,7 @@ from jioc.training.evaluate import AT_ONCE
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What becomes of pixels before a network sees them, and of training images before that."""
+    """What is done to pixels before a network sees them, and to training images before that."""
 
     shape: tuple[int, int, int]  # channels, height and width of images as they are kept
     size: int | None  # of the centred square that the network sees; None: the whole image
@@ -39,12 +39,14 @@ class Preprocessing:
         return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment, whole)
 
     def images(self, pixels: np.ndarray, device: torch.device) -> Images:
-        """Images as the test set of a run is seen."""
+        """Prepare pixels as a run prepares its test set."""
         return Images(pixels, np.zeros(len(pixels), np.int64), self.mean, self.std, device, self.size)
 
 
 @dataclass(frozen=True)
 class Classifier:
+    """A method that has learnt some tasks, and all that belongs to it."""
+
     config: Config
     preprocessing: Preprocessing
     classes: list[str]  # names, in the order in which they were learnt
@@ -62,17 +64,20 @@ class Classifier:
 
     @torch.no_grad()
     def readouts(self, pixels: np.ndarray) -> dict[str, Tensor]:
-        """Every read-out's scores (n, K) on the CPU, of images in the shape in which they are kept."""
+        """Score images, in the shape in which they are kept, by every read-out: (n, K) each, on the CPU."""
         self.method.net.eval()
         images = self.preprocessing.images(pixels, self.device)
-        found: dict[str, list[Tensor]] = {}
+        scored: dict[str, list[Tensor]] = {}
         for part in torch.arange(len(pixels), device=self.device).split(AT_ONCE):
             for name, scores in self.method.readouts(images.plain(part)).items():
-                found.setdefault(name, []).append(scores.float().cpu())
-        return {name: torch.cat(parts) for name, parts in found.items()}
+                scored.setdefault(name, []).append(scores.float().cpu())
+        return {name: torch.cat(parts) for name, parts in scored.items()}
 
     def predict(self, images: ImageInput, readout: str | None = None) -> list[str]:
-        """The class of each image, see `data.images.inputs`; by the method's headline unless a read-out is named."""
+        """Name the class of each image (`data.images.inputs` says what an image may be).
+
+        The method's headline decides, unless another read-out is named.
+        """
         pixels = pixels_of(images, self.preprocessing.shape)
         if not len(pixels):
             return []
@@ -80,8 +85,8 @@ class Classifier:
 
     def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
         """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
-        found = self.readouts(pixels)
+        scores = self.readouts(pixels)
         name = readout or self.method.spec.headline
-        if name not in found:
-            raise unknown("read-out", name, found)
-        return (1 + found[name] / 2).clamp(min=-1) if name == "nme" else found[name].softmax(1)
+        if name not in scores:
+            raise unknown("read-out", name, scores)
+        return (1 + scores[name] / 2).clamp(min=-1) if name == "nme" else scores[name].softmax(1)

@@ -32,6 +32,10 @@ from jioc.types import Batch, Task, Terms
 OWN: Any = object()  # "the method's own"
 
 
+class NotFinite(Failed):
+    """The loss of an epoch is infinite or not a number."""
+
+
 class Engine:
     """Trains networks on a device; holds the generators of data order and augmentation."""
 
@@ -54,7 +58,7 @@ class Engine:
         self.execution, self.device, self.world = execution, train.device, world
         self.order, self.noise = order, noise
         self.checkpointer, self.on_epoch, self.note = checkpointer, on_epoch, note
-        self.trained = 0  # images, and the seconds spent on them, in the task at hand
+        self.trained = 0  # images, and the seconds spent on them, in this task
         self.seconds = 0.0
 
     def fit(
@@ -70,10 +74,10 @@ class Engine:
         coordination: JIOC | None = OWN,
         train_mode: bool = True,
     ) -> None:
-        """Train `net` (or only `params`) on the sampler's images. `stage` names the schedule: first, later or second.
+        """Train `net` (or only `params`) on the sampler's images.
 
-        A `loss` that is given has factors of its own, not the method's weights. A second stage with one is coordinated
-        only where that is asked for.
+        `stage` names the schedule: first, later or second. A `loss` that is given has its own factors, not
+        the method's weights; a second stage with one is coordinated only if `coordination` is given too.
         """
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
@@ -96,26 +100,24 @@ class Engine:
             synchronise(net)
         body = partial(self.step, method, task, self.world.wrap(net, trained), loss, coordination, optimiser)
         steps = self._steps(body, nets, trained, optimiser)
+        progress = partial(self._progress, optimiser, trained)
         first_epoch, first_step = self._restore(saved, steps, optimiser, trained) if saved else (0, 0)
 
         for epoch in range(first_epoch, schedule.epochs):
-            before = self.order.get_state()  # from which this epoch's order can be drawn again
+            before = self.order.get_state()  # to draw this epoch's order again
             batches = sampler.epoch(self.order)
             set_lr(lr_at(schedule, epoch))
             started = time.perf_counter()
             with self._compiling(sampler):
                 steps = self._begin(steps, batches, first_step)
                 for i in range(first_step, len(batches)):
-                    self.checkpointer.save_and_stop_if_asked(
-                        lambda: _progress(epoch, i, self._gathered(steps.sums), optimiser, trained, before)  # noqa: B023
-                    )
+                    self.checkpointer.save_and_stop_if_asked(partial(progress, epoch, i, before, steps.sums))
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
             if epoch + 1 < schedule.epochs:
-                after = self.order.get_state()
-                self.checkpointer.end_epoch(lambda: _progress(epoch + 1, 0, {}, optimiser, trained, after))  # noqa: B023
+                self.checkpointer.end_epoch(partial(progress, epoch + 1, 0, self.order.get_state(), {}))
         for part in nets:
             part.eval()
         self.checkpointer.end_stage()
@@ -151,9 +153,8 @@ class Engine:
                 terms = loss(batch, out, old, task)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
-                means = {
-                    name: world.mean(term, len(part)) for name, term in terms.items()
-                }  # the only reduction
+                # the only reduction: up to here each term has a number per image
+                means = {name: world.mean(term, len(part)) for name, term in terms.items()}
                 total: Any = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
                 (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():
@@ -164,7 +165,7 @@ class Engine:
         world.average_statistics(net, len(index))
 
     def _parts(self, index: Tensor) -> tuple[Tensor, ...]:
-        """What of a batch goes through the network at once: each so-manyth image, as `World.share` has it."""
+        """Split a batch into parts that are trained on in turn: every n-th image, as `World.share` has it."""
         n = self.execution.parts
         return tuple(index[i::n] for i in range(min(n, len(index)))) if n > 1 else (index,)
 
@@ -179,7 +180,7 @@ class Engine:
         skipped: int,
         started: float,
     ) -> None:
-        """Tell of an epoch that is done."""
+        """Report an epoch; refuse to go on from a loss that is not finite."""
         images = sum(map(len, batches))
         values = self.world.sum(torch.stack(list(sums.values()))).tolist()
         means = {name: value / images for name, value in zip(sums, values, strict=True)}
@@ -187,7 +188,7 @@ class Engine:
             value.zero_()
         if not all(map(math.isfinite, means.values())):
             where = f"task {task.index + 1}, epoch {epoch + 1}"
-            raise Failed(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
+            raise NotFinite(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
         seconds = time.perf_counter() - started
         here = sum(map(len, batches[skipped:]))
         self.trained, self.seconds = self.trained + here, self.seconds + seconds
@@ -195,16 +196,16 @@ class Engine:
         lr, epochs = lr_at(schedule, epoch), schedule.epochs or 0
         self.on_epoch(Epoch(number, stage, epoch + 1, epochs, lr, images, means, seconds, speed))
 
-    # --- the machine ---
+    # --- the device ---
 
     def arithmetic(self) -> Any:
-        """What a step's forward passes run in."""
+        """The context of a step's forward passes: its precision."""
         if self.execution.precision == "bf16":
             return torch.autocast(self.device.type, torch.bfloat16)
         return nullcontext()
 
     def _lay_out(self, net: Net, method: Method) -> None:
-        """On CUDA, put the channels of convolutions innermost, and round a teacher's to bf16 once for all."""
+        """On CUDA, put the channels of convolutions innermost, and round a teacher's to bf16 once."""
         if self.device.type != "cuda":
             return
         for value in (net, *(getattr(method, name) for name in method.persistent)):
@@ -216,16 +217,19 @@ class Engine:
                     module.to(torch.bfloat16)
 
     def _compiling(self, sampler: Sampler) -> Any:
+        """The context in which a full batch, or each part of it, runs compiled."""
         if not self.execution.compile:
             return nullcontext()
-        return compiling(
-            *(len(self.train.own(part)) for part in self._parts(torch.arange(sampler.batch_size)))
-        )
+        parts = self._parts(torch.arange(sampler.batch_size))
+        return compiling(*(len(self.train.own(part)) for part in parts))
 
     def _optimiser(
         self, trained: list[nn.Parameter], weight_decay: float
     ) -> tuple[torch.optim.SGD, Callable[[float], object]]:
-        """SGD and what sets its rate. For the graph's sake the rate is a tensor and momentum exists from the start."""
+        """Make SGD, and a function that sets its rate.
+
+        A CUDA graph needs the rate in a tensor, and momentum from the start.
+        """
         cuda = self.device.type == "cuda"
         lr: Any = torch.zeros((), device=self.device) if cuda else 0.0
         optimiser = torch.optim.SGD(trained, lr, self.momentum, weight_decay=weight_decay, fused=cuda)
@@ -245,13 +249,13 @@ class Engine:
 
         def live() -> list[Tensor]:
             momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
-            held = [t for net in nets for t in net.state_dict(keep_vars=True).values()]
-            return [*{id(t): t for t in (*held, *trained, *momentum)}.values()]
+            weights = [t for net in nets for t in net.state_dict(keep_vars=True).values()]
+            return [*{id(t): t for t in (*weights, *trained, *momentum)}.values()]
 
         return GraphSteps(body, self.device, self.noise, live)
 
     def _begin(self, steps: Steps, batches: list[Tensor], first: int) -> Steps:
-        """Begin an epoch; a step that cannot be captured is taken as it is from here on."""
+        """Begin an epoch; fall back to eager steps for good if a step cannot be captured."""
         try:
             steps.begin(batches, first)
             if isinstance(steps, EagerSteps):
@@ -267,32 +271,32 @@ class Engine:
             steps.begin(batches, first)
         return steps
 
-    # --- what a resumed stage needs ---
+    # --- resuming a stage ---
 
-    def _gathered(self, sums: Sums) -> Sums:
-        """Each process's sums: (processes,) of each term."""
-        return {name: self.world.gather(value) for name, value in sums.items()}
+    def _progress(
+        self,
+        optimiser: torch.optim.Optimizer,
+        trained: list[nn.Parameter],
+        epoch: int,
+        step: int,
+        order: Tensor,
+        sums: Sums,
+    ) -> State:
+        """Collect what the rest of the stage depends on, apart from the run's state.
+
+        `order`: the generator's state before the epoch was drawn. Each term has the sums of all processes.
+        """
+        gathered = {name: self.world.gather(value) for name, value in sums.items()}
+        momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
+        return {"epoch": epoch, "step": step, "sums": gathered, "momentum": momentum, "order": order}
 
     def _restore(
         self, saved: State, steps: Steps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
     ) -> tuple[int, int]:
-        """Put a stage back to where it was saved: the epoch and the step to go on with."""
+        """Put a stage back to where it was saved; return the epoch and the step to go on with."""
         self.order.set_state(saved["order"])
         for name, value in saved["sums"].items():
             steps.sums[name] = self.world.own_part(value.view(-1).to(self.device))
         for p, buffer in zip(trained, saved["momentum"], strict=True):
             optimiser.state[p]["momentum_buffer"].copy_(buffer)
         return saved["epoch"], saved["step"]
-
-
-def _progress(
-    epoch: int,
-    step: int,
-    sums: Sums,
-    optimiser: torch.optim.Optimizer,
-    trained: list[nn.Parameter],
-    order: Tensor,
-) -> State:
-    """What the rest of the stage depends on beside the run's state; `order`: the generator before the epoch's draw."""
-    momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
-    return {"epoch": epoch, "step": step, "sums": dict(sums), "momentum": momentum, "order": order}

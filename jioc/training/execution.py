@@ -16,16 +16,16 @@ from jioc.errors import Refused
 
 @dataclass(frozen=True)
 class Execution:
-    """How a step is executed; none of it changes what is computed, but for rounding."""
+    """How a step is executed: nothing here changes what is computed, except rounding."""
 
     precision: str  # fp32, tf32 or bf16
     graph: bool  # the whole step in a CUDA graph
     compile: bool  # backbones compiled
-    parts: int  # a batch in several parts, to save memory; BN then sees a part at a time
+    parts: int  # of a batch, one at a time, to save memory; BN then sees a part
 
 
 def choose_execution(config: Config, device: torch.device, resident: bool, world: World = ALONE) -> Execution:
-    """Decide what `auto` means here, and refuse what cannot be. `resident`: whether the device holds all images."""
+    """Decide what `auto` means; refuse what cannot be. `resident`: whether the device holds all images."""
     cuda, alone = device.type == "cuda", world.size == 1
     if not alone:
         _refuse_shared(config)
@@ -74,7 +74,7 @@ def set_up_torch(execution: Execution, deterministic: bool) -> None:
 
 @contextmanager
 def cudnn_benchmark_off() -> Iterator[None]:
-    """For passes over batches of ever other sizes, for each of which cuDNN would measure its algorithms anew."""
+    """Keep cuDNN from measuring its algorithms again for each new size of batch, within."""
     with capture_lock():
         before = torch.backends.cudnn.benchmark
         torch.backends.cudnn.benchmark = False

@@ -12,9 +12,10 @@ from jioc.training.classifier import Classifier
 
 
 def joined(learnt: Classifier, dataset: Dataset, known: str) -> tuple[Dataset, Scenario]:
-    """The exemplars, class after class, then the new images; and the tasks so far with the new one.
+    """Join the exemplars, class after class, and the new images; and the tasks so far with the new one.
 
-    `known`: what to do about classes that were learnt already (refuse, add), or `rehearse`: there are no others.
+    `known`: what to do about classes that were learnt already (refuse, add), or `rehearse`: there are no
+    others.
     """
     assert learnt.exemplars is not None
     new = _new_classes(learnt, dataset, known)
@@ -61,35 +62,35 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
 
 
 def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
-    """What to know where an image of one class is an exemplar of another."""
+    """Warn of an image of one class that is an exemplar of another."""
     held: dict[bytes, str] = {}
     for name, images in zip(learnt.classes, learnt.exemplars or [], strict=True):
         held |= dict.fromkeys((image.tobytes() for image in images), name)
-    torn = []
+    clashes = []
     for x, y in ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y)):
-        names = (
-            (dataset.classes[label], held.get(image.tobytes())) for image, label in zip(x, y, strict=True)
-        )
-        torn += [(new, old) for new, old in names if old not in (None, new)]
-    if not torn:
+        for image, label in zip(x, y, strict=True):
+            new, old = dataset.classes[label], held.get(image.tobytes())
+            if old not in (None, new):
+                clashes.append((new, old))
+    if not clashes:
         return None
-    (new, old), more = torn[0], f" (and {len(torn) - 1:,} more such)" if len(torn) > 1 else ""
+    (new, old), more = clashes[0], f" (and {len(clashes) - 1:,} more such)" if len(clashes) > 1 else ""
     return f"an image of class {new!r} is an exemplar of {old!r}{more}: one of the two labels is wrong"
 
 
 def rows(y: np.ndarray, labels: Iterable[int]) -> list[np.ndarray]:
-    """For each label, where it stands."""
+    """The rows of each label."""
     return [np.flatnonzero(y == c) for c in labels]
 
 
 def among(images: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which of the images are also among others, level for level: (n,)."""
+    """Whether each image is also among the others, pixel for pixel: (n,)."""
     known = {image.tobytes() for image in others} if len(images) else set()
     return np.array([image.tobytes() in known for image in images], bool)
 
 
 def refuse_empty(scenario: Scenario, first: int = 0) -> None:
-    """Refuse a class without a training image, from that class on."""
+    """Refuse a class without a training image, from the class `first` on."""
     for name, index in list(zip(scenario.classes, scenario.train, strict=True))[first:]:
         if not len(index):
             raise Refused(f"class {name!r} has no training image")

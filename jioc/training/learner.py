@@ -1,11 +1,11 @@
-"""A classifier that learns on.
+"""A classifier that learns more classes.
 
 learner = Learner.first(config, dataset)       every class of the data set is the first task
 learner = learner.learn(more)                  every class of that one is the next
 
-Learning on is a run of one task. Its training images are the exemplars, class after class, then the new classes'
-images; method and generators begin as the last task left them. So two tasks in one run and the second learnt through
-here give the same weights, bit for bit on a CPU.
+Learning on is a run of one task. Its training images are the exemplars, class after class, then the new
+classes' images; method and generators begin as the last task left them. So two tasks in one run and the
+second learnt through here give the same weights, bit for bit on a CPU.
 """
 
 from collections.abc import Callable
@@ -37,11 +37,13 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True)
 class Learner(Classifier):
+    """A classifier that can learn the next task; learning gives another learner."""
+
     @classmethod
     def first(
         cls, config: Config, dataset: Dataset, *, callback: Callback | None = None, stop: Stop | None = None
     ) -> Self:
-        """Learn every class of the data set, in its order, as the first task; `config.data` is only a name here."""
+        """Learn every class of the data set, in its order, as the first task; `config.data` is any name."""
         config = resolve(config, catalogue.in_memory(dataset.name, len(dataset.classes), dataset.shape[-1]))
         labels = range(len(dataset.classes))
         train, test = rows(dataset.train_y, labels), rows(dataset.test_y, labels)
@@ -51,7 +53,7 @@ class Learner(Classifier):
 
     @classmethod
     def taught(cls, run: Run, earlier: list[int] | None = None) -> Self:
-        """Let a run learn its next task. `earlier`: counts of the classes that were learnt before it."""
+        """Let a run learn its next task. `earlier`: the counts of the classes learnt before it."""
         run.tell_start()
         run.learn_next()
         run.tell(TaskEnd(run.rows[-1]))
@@ -67,11 +69,11 @@ class Learner(Classifier):
         callback: Callback | None = None,
         stop: Stop | None = None,
     ) -> Self:
-        """The learner that also knows the data set's classes; this one stays as it is.
+        """Learn the data set's classes too; return the new learner, and leave this one as it is.
 
-        `config`: other settings for this task. `known`: what to do about classes that were learnt already; added, their
-        images train beside the exemplars, but for those that are such already, and are kept after them while the class
-        has room. `reseed`: begin the generators afresh from the settings' seeds.
+        `config`: other settings for this task. `known`: what to do about classes that were learnt already.
+        With "add" their images train together with the exemplars, and are kept after them while the class has
+        room; an image that is an exemplar already is left out. `reseed`: seed the generators again.
         """
         return self.taught(self._run(dataset, known, config, reseed, callback, stop), self.counts)
 
@@ -83,7 +85,7 @@ class Learner(Classifier):
         callback: Callback | None = None,
         stop: Stop | None = None,
     ) -> Self:
-        """The learner after plain replay of new images of classes that it knows, and of its exemplars.
+        """Train by plain replay on new images of known classes and on the exemplars; return the new learner.
 
         The images are kept after the exemplars while their class has room.
         """
@@ -112,7 +114,7 @@ class Learner(Classifier):
         callback: Callback | None,
         stop: Stop | None,
     ) -> Run:
-        """A run that begins where this learner is, the images of known classes among its exemplars."""
+        """Make a run that begins where this learner is, images of known classes among its exemplars."""
         if self.exemplars is None:
             raise Refused(
                 "this model came without its exemplars, so learning cannot continue; "
@@ -124,9 +126,9 @@ class Learner(Classifier):
         run = Run(plan, None, callback, stop)
         source.refuse_other(plan.config.method, *map(source.checksum, (type(self.method), type(run.method))))
         self._take_up(run, reseed)
-        again = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
-        if again:
-            run.note(f"images that are among the exemplars already, and not added again: {again:,}")
+        twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
+        if twice:
+            run.note(f"images that are among the exemplars already, and not added again: {twice:,}")
         if callback is not None and (warning := two_labels(self, dataset)):
             run.note(warning)
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
@@ -135,8 +137,8 @@ class Learner(Classifier):
     def _take_up(self, run: Run, reseed: bool) -> None:
         """Begin the run where this learner is; its exemplars are the first images of the run's data set.
 
-        Generators go on from where it left them. Those of another kind of device have other numbers: they begin
-        afresh, as all do with `reseed`, from the seeds and the number of tasks done.
+        Generators go on from where it left them. Those of another kind of device have other numbers: they
+        begin afresh, as all do with `reseed`, from the seeds and the number of tasks done.
         """
         run.earlier = len(self.sizes)
         run.method.load_state(self.method.state(), run.device)
@@ -152,28 +154,25 @@ class Learner(Classifier):
     # --- pickling ---
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Plain values, arrays and tensors on the CPU; who unpickles without this device goes on on the CPU."""
-        kept = self.parts()
-        kept |= {
-            "config": plain(self.config),
-            "method": on_cpu(self.method.state()),
-            "device": str(self.device),
-        }
-        return unpickled, (kept, source.checksum(type(self.method)))
+        """Pickle plain values, arrays and tensors on the CPU."""
+        method = on_cpu(self.method.state())
+        plain_parts = {"config": plain(self.config), "method": method, "device": str(self.device)}
+        return unpickled, (self.parts() | plain_parts, source.checksum(type(self.method)))
 
 
-def unpickled(kept: dict[str, Any], sha256: str | None) -> Learner:
-    config, wanted = make(**kept["config"]), torch.device(kept["device"])
+def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
+    """Put a learner together again, on the CPU if its device is not here."""
+    config, wanted = make(**parts["config"]), torch.device(parts["device"])
     here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
     device = wanted if here else torch.device("cpu")
-    method = make_method(config, kept["preprocessing"].shape[0], torch.Generator(), device)
+    method = make_method(config, parts["preprocessing"].shape[0], torch.Generator(), device)
     source.refuse_other(config.method, sha256, source.checksum(type(method)))
-    method.load_state(kept["method"], device)
-    return Learner(**kept | {"config": config, "method": method, "device": device})
+    method.load_state(parts["method"], device)
+    return Learner(**parts | {"config": config, "method": method, "device": device})
 
 
 def on_cpu(value: Any) -> Any:
-    """The same tree with its tensors on the CPU."""
+    """Move the tensors of a tree to the CPU."""
     if isinstance(value, dict):
         return {name: on_cpu(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""Load a saved model. Nothing is unpickled, no file but the model's own is opened, no code that it names is run."""
+"""Load a saved model. Nothing is unpickled, only its own files are opened, no code that it names is run."""
 
 import os
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ from jioc.training.store import model_folder
 def load(
     place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None
 ) -> Learner:
-    """The model in a folder. `to_learn`: with its exemplars; `method`: the file of a method of one's own."""
+    """Load the model in a folder. `to_learn`: with its exemplars; `method`: the file of a method not ours."""
     where = pick_device(make(method="", device=device).device)
     folder = model_folder(Path(place))
     for last in (False, False, True):
@@ -52,35 +52,37 @@ def load(
                 raise Refused(
                     f"{str(folder)!r} holds no whole model: it is being replaced again and again"
                 ) from None
-    with _refused_as(folder):
-        learner = from_parts(about, weights, learning, where, method)
-    return learner
+    with _as_refusal(folder):
+        return from_parts(about, weights, learning, where, method)
 
 
 def _why_no_exemplars(about: About, folder: Path) -> str:
     if str(about.config.get("method")) == "joint":
-        return "joint training needs every image it has seen, and a saved model keeps none: learning cannot continue"
+        return (
+            "joint training needs every image it has seen, and a saved model keeps none: "
+            "learning cannot continue"
+        )
     return f"{str(folder)!r} was saved without its exemplars, so learning cannot continue"
 
 
 class Replaced(Exception):
-    """Another process put another file in the place of the one that was being read."""
+    """Another process has replaced the file that was being read."""
 
 
 def _tensors(path: Path, about: About) -> State:
-    """The state in the file that model.json means, which may still have the name it was written under."""
+    """Read the file that model.json describes; it may still have the name under which it was written."""
     wanted = about.files.get(path.name)
-    found = [p for p in (path, next_name(path)) if p.is_file()]
-    if wanted is None or not found:
+    candidates = [p for p in (path, next_name(path)) if p.is_file()]
+    if wanted is None or not candidates:
         raise Refused(f"{str(path.parent)!r} holds no whole model: {path.name} is missing")
-    for candidate in found:
+    for candidate in candidates:
         try:
             with open(candidate, "rb") as file:
                 before = os.fstat(file.fileno())
                 if not same_file(file, wanted):
                     continue
                 try:
-                    with _refused_as(path.parent, path.name):
+                    with _as_refusal(path.parent, path.name):
                         state = unpack(candidate)
                 except Refused:
                     if os.path.samestat(before, os.stat(candidate)):
@@ -103,28 +105,19 @@ def _tensors(path: Path, about: About) -> State:
 
 
 @contextmanager
-def _refused_as(folder: Path, part: str = "") -> Iterator[None]:
-    """Whatever goes wrong with the contents of a model is a sentence about the model."""
+def _as_refusal(folder: Path, part: str = "a part") -> Iterator[None]:
+    """Turn any error about the contents of a model into a sentence about the model."""
     try:
         yield
-    except Refused:
-        raise
     except SafetensorError as error:
-        raise Refused(
-            f"{str(folder)!r} holds no whole model: {part or 'a part'} is no safetensors file ({error})"
-        ) from None
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        RuntimeError,
-        RecursionError,
-    ) as error:
-        told = first_line(error)
-        told = f"it lacks {told}" if isinstance(error, KeyError) else told
-        raise Refused(f"{str(folder)!r} holds no whole model: {told}") from None
+        why = f"{part} is no safetensors file ({error})"
+    except KeyError as error:
+        why = f"it lacks {first_line(error)}"
+    except (ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+        why = first_line(error)
+    else:
+        return
+    raise Refused(f"{str(folder)!r} holds no whole model: {why}")
 
 
 # --- from plain data ---
@@ -133,17 +126,18 @@ def _refused_as(folder: Path, part: str = "") -> Iterator[None]:
 def from_parts(
     about: About, weights: State, learning: State | None, device: torch.device, method: str | None = None
 ) -> Learner:
-    """`method`: a Python file that may be run, for a model of a method of somebody's own."""
-    if (told := about.sound()) is not None:
-        raise ValueError(told)
+    """Put a learner together from what `model.to_parts` gave. `method`: a Python file that may be run."""
+    if (why := about.contradiction()) is not None:
+        raise ValueError(why)
     c, h, w = about.image
-    kept = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
-    side = None if kept == about.image else w
-    seen = Preprocessing(kept, side, tuple(about.mean), tuple(about.std), _augment_from(about.augment))
+    shape = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
+    side = None if shape == about.image else w
+    augment = _augment_from(about.augment)
+    preprocessing = Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment)
     config = _config(about, method)
     made = make_method(config, c, torch.Generator(), device)
     state: State = weights | {"teacher": learning and learning["teacher"], "memory": []}
-    _sound_networks(about, made, state)
+    _check_networks(about, made, state)
     for name in about.plans.keys() & set(made.persistent):
         if state[name] is not None:
             frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
@@ -151,16 +145,16 @@ def from_parts(
     made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
     learner = Learner(
         config=config,
-        preprocessing=seen,
+        preprocessing=preprocessing,
         classes=list(about.classes),
         sizes=tuple(about.sizes),
         method=made,
         device=device,
-        exemplars=None if learning is None else _exemplars(learning, seen, len(about.classes)),
+        exemplars=None if learning is None else _exemplars(learning, shape, len(about.classes)),
         generators={} if learning is None else _generators(learning),
         counts=list(about.counts),
     )
-    for name, scores in learner.readouts(np.zeros((1, *kept), np.uint8)).items():
+    for name, scores in learner.readouts(np.zeros((1, *shape), np.uint8)).items():
         if scores.shape != (1, len(about.classes)):
             raise ValueError(f"its read-out {name} does not fit its classes")
     return learner
@@ -175,8 +169,8 @@ def _config(about: About, method: str | None) -> Config:
     return resolve(make(**values), entry)
 
 
-def _sound_networks(about: About, made: Method, state: State) -> None:
-    """Every network as large as the tensors that the file holds for it, before one is made."""
+def _check_networks(about: About, made: Method, state: State) -> None:
+    """Refuse a network whose plan does not fit its tensors, before it takes up memory."""
     missing = [name for name in made.persistent if name not in state]
     if missing:
         raise ValueError(f"it lacks {missing[0]}")
@@ -194,20 +188,20 @@ def _sound_networks(about: About, made: Method, state: State) -> None:
                 raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
 
 
-def _exemplars(learning: State, seen: Preprocessing, classes: int) -> list[np.ndarray]:
+def _exemplars(learning: State, shape: tuple[int, ...], classes: int) -> list[np.ndarray]:
     held, images = learning["held"], learning["images"]
-    if tuple(images.shape) != (sum(held), *seen.shape) or len(held) != classes or min(held) < 0:
+    if tuple(images.shape) != (sum(held), *shape) or len(held) != classes or min(held) < 0:
         raise ValueError("its exemplars do not fit its classes")
     return np.split(images.numpy(), np.cumsum(held)[:-1])
 
 
 def _generators(learning: State) -> dict[str, tuple[str, Tensor]]:
-    found = {name: (part["kind"], part["state"]) for name, part in learning["generators"].items()}
+    saved = {name: (part["kind"], part["state"]) for name, part in learning["generators"].items()}
     for name in ("order", "noise", "weights"):
-        kind, state = found[name]
+        kind, state = saved[name]
         if kind == "cpu":
-            torch.Generator().set_state(state)  # refuses what is no state
-    return found
+            torch.Generator().set_state(state)  # raises for anything but a state
+    return saved
 
 
 def _augment_from(values: dict[str, Any] | None) -> Any:

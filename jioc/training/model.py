@@ -1,14 +1,14 @@
-"""A classifier in files: model.json, model.safetensors and, unless left out, exemplars.safetensors.
+"""Save a classifier: model.json, model.safetensors and, unless left out, exemplars.safetensors.
 
-model.json says what the model is and holds the other files' checksums. It changes by one rename, so that the model is
-the one before or the one after at any moment:
+model.json says what the model is and holds the other files' checksums. It changes by one rename, so that the
+model is the one before or the one after at any moment:
 
     1   the new tensors are written as model.next.safetensors and exemplars.next.safetensors
     2   model.json is replaced                                          from here on the model is the new one
     3   the new tensors take the names of the old ones
 
-Who reads (`load.py`) takes, under either name, the file that matches the checksum; who writes next ends what was left
-undone.
+Who reads (`load.py`) takes, under either name, the file that matches the checksum; who writes next ends what
+was left undone.
 """
 
 import hashlib
@@ -43,14 +43,14 @@ MOST_LEVELS = 3 * 4096 * 4096  # of an image
 
 
 class Checked(Options):
-    """A file beside model.json."""
+    """A file that belongs to model.json."""
 
     bytes: Count
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Origin(Options):
-    """A method of somebody's own, and the checksum of its file or of its code."""
+    """A method that is not ours, and the checksum of its file or of its code."""
 
     name: str
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -66,20 +66,18 @@ class About(Options):
     sizes: Annotated[list[Positive], Field(min_length=1)]
     counts: list[Count]
     image: tuple[Positive, Positive, Positive]  # channels, height and width that the network sees
-    canvas: (
-        Positive | None
-    )  # side of the square that is kept of an image, and its centre seen; None: no square
+    canvas: Positive | None  # side of the square that is kept, whose centre is seen; None: no square
     mean: list[float]
     std: list[Annotated[float, Field(gt=0)]]
-    augment: dict[str, Any] | None  # of training images; None: none that we know
+    augment: dict[str, Any] | None  # of training images; None: not one of ours
     plans: dict[str, dict[str, Any]]  # of the method's networks
     config: dict[str, Any]
     method: Origin | None = None  # None: one of this package
-    frozen: dict[str, list[str]] = {}  # parameters that are not trained, of a method of somebody's own
+    frozen: dict[str, list[str]] = {}  # parameters that a method which is not ours does not train
     files: dict[str, Checked] = {}
 
-    def sound(self) -> str | None:
-        """What does not fit together."""
+    def contradiction(self) -> str | None:
+        """Say what does not fit together."""
         c, h, w = self.image
         side = self.canvas or max(h, w)
         if len(set(self.classes)) < len(self.classes):
@@ -94,12 +92,13 @@ class About(Options):
 
 
 def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | None]:
-    """What model.json says but for the files, the weights, and what only learning needs."""
-    seen, state = classifier.preprocessing, classifier.method.state()
+    """Split a classifier: what model.json holds except `files`, the weights, what only learning needs."""
+    prepared, state = classifier.preprocessing, classifier.method.state()
     del state["memory"]
     nets = {name: value for name, value in state.items() if isinstance(value, dict) and "plan" in value}
-    plain = {name: value["weights"] if name in nets else value for name, value in state.items()}
-    c, h, w = seen.shape
+    weights = {name: value["weights"] if name in nets else value for name, value in state.items()}
+    teacher = weights.pop("teacher", None)
+    c, h, w = prepared.shape
     about = {
         "format": FORMAT,
         "jioc": __version__,
@@ -107,11 +106,11 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
         "classes": list(classifier.classes),
         "sizes": list(classifier.sizes),
         "counts": list(classifier.counts),
-        "image": [c, h, w] if seen.size is None else [c, seen.size, seen.size],
+        "image": [c, h, w] if prepared.size is None else [c, prepared.size, prepared.size],
         "canvas": w if h == w else None,
-        "mean": list(seen.mean),
-        "std": list(seen.std),
-        "augment": _augment_to(seen.augment),
+        "mean": list(prepared.mean),
+        "std": list(prepared.std),
+        "augment": _augment_to(prepared.augment),
         "plans": {name: value["plan"] for name, value in nets.items()},
         "config": _portable(plain_config(classifier.config)),
     }
@@ -121,24 +120,22 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
     if not source.is_ours(method):
         frozen = {name: value["frozen"] for name, value in nets.items() if name != "teacher"}
         about["frozen"] = {name: parts for name, parts in frozen.items() if parts}
-    learning = None
-    if classifier.exemplars is not None:
-        learning = {
-            "held": [len(images) for images in classifier.exemplars],
-            "images": torch.from_numpy(
-                np.concatenate([np.zeros((0, c, h, w), np.uint8), *classifier.exemplars])
-            ),
-            "generators": {name: {"kind": k, "state": s} for name, (k, s) in classifier.generators.items()},
-            "teacher": plain.pop("teacher", None),
-        }
-    plain.pop("teacher", None)
-    return about, plain, learning
+    if classifier.exemplars is None:
+        return about, weights, None
+    pixels = np.concatenate([np.zeros((0, c, h, w), np.uint8), *classifier.exemplars])
+    learning = {
+        "held": [len(images) for images in classifier.exemplars],
+        "images": torch.from_numpy(pixels),
+        "generators": {name: {"kind": k, "state": s} for name, (k, s) in classifier.generators.items()},
+        "teacher": teacher,
+    }
+    return about, weights, learning
 
 
 def _portable(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings without what belongs to this machine: of paths the last name alone."""
-    kept = {name: value for name, value in values.items() if name not in index.MACHINE}
-    return kept | {name: Path(kept[name]).name or kept[name] for name in ("method", "data")}
+    """Leave out the settings of this machine, and the folders of paths."""
+    values = {name: value for name, value in values.items() if name not in index.MACHINE}
+    return values | {name: Path(values[name]).name or values[name] for name in ("method", "data")}
 
 
 def _augment_to(augment: Any) -> dict[str, Any] | None:
@@ -150,7 +147,7 @@ def _augment_to(augment: Any) -> dict[str, Any] | None:
 
 
 def save(place: str | Path, classifier: Classifier) -> None:
-    """Replace the model in a folder, whole or not at all; make the folder where there is none."""
+    """Replace the model in a folder, whole or not at all; make the folder if there is none."""
     if not classifier.preprocessing.whole:
         raise Refused(
             "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it"
@@ -167,11 +164,11 @@ def save(place: str | Path, classifier: Classifier) -> None:
             write(next_name(folder / name), content)
         write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
     finally:
-        settle(folder)  # where the disk failed, what was written for nothing goes
+        settle(folder)  # also delete what a failing disk left
 
 
 def learnt_more(folder: Path, tasks: int) -> bool:
-    """Whether the model there has learnt more tasks than that."""
+    """Whether the model in a folder has learnt more tasks than that."""
     try:
         return len(read_about(folder).sizes) > tasks
     except Refused:
@@ -179,17 +176,15 @@ def learnt_more(folder: Path, tasks: int) -> bool:
 
 
 def settle(folder: Path) -> None:
-    """End a replacement that was begun: what model.json names takes its place, what it does not name goes."""
+    """End a replacement that was begun: rename the files that model.json names, delete the others."""
     for name in ("model.json", WEIGHTS, EXEMPLARS):
-        for litter in [
-            *folder.glob(f".{name}.*.partial"),
-            *folder.glob(f".{next_name(Path(name))}.*.partial"),
-        ]:
-            litter.unlink()
+        for written in (name, str(next_name(Path(name)))):
+            for partial in folder.glob(f".{written}.*.partial"):
+                partial.unlink()
     try:
         files = read_about(folder).files
     except Refused:
-        return  # no model yet, or one that is not ours to judge
+        return  # no model yet, or not one of ours
     for name in (WEIGHTS, EXEMPLARS):
         coming = next_name(folder / name)
         if name not in files:
@@ -204,10 +199,12 @@ def settle(folder: Path) -> None:
 
 
 def next_name(path: Path) -> Path:
+    """The name under which the next content of a file is written."""
     return path.with_name(f"{path.stem}.next{path.suffix}")
 
 
 def read_about(folder: Path) -> About:
+    """Read and check model.json."""
     path = folder / "model.json"
     try:
         if not stat.S_ISREG(os.stat(path).st_mode) or os.stat(path).st_size > MOST_JSON:
@@ -226,18 +223,12 @@ def read_about(folder: Path) -> About:
         raise Refused(
             f"{str(path)!r} has format {version}; this jioc {__version__} reads up to {FORMAT}: update it"
         )
-    if version < FORMAT:
-        raise Refused(
-            f"{str(path)!r} has format {version}, from before models could learn on; train it again"
-        )
     try:
         return About.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise Refused(
-            f"{str(path)!r} is damaged: {place}: {first['msg'][0].lower()}{first['msg'][1:]}"
-        ) from None
+        place, why = ".".join(map(str, first["loc"])), first["msg"][0].lower() + first["msg"][1:]
+        raise Refused(f"{str(path)!r} is damaged: {place}: {why}") from None
 
 
 def _matches(path: Path, wanted: Checked) -> bool:
@@ -246,6 +237,7 @@ def _matches(path: Path, wanted: Checked) -> bool:
 
 
 def same_file(file: Any, wanted: Checked) -> bool:
+    """Whether an open file is the one that model.json describes."""
     about = os.fstat(file.fileno())
     if not stat.S_ISREG(about.st_mode) or about.st_size != wanted.bytes:
         return False

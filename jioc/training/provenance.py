@@ -24,16 +24,16 @@ def environment(device: torch.device, execution: Execution, processes: int) -> E
 
 
 def commit() -> str | None:
-    """The commit of the source this runs from, with + where it was changed. JIOC_COMMIT names it for a bare copy.
+    """Find the commit of this source, with a + if it was changed. JIOC_COMMIT names it for a bare copy.
 
-    None where git does not know this file: installed within somebody's project, the commit would be the project's.
+    None if git does not know this file: installed within a project, the commit would be the project's.
     """
     if os.environ.get("JIOC_COMMIT"):
         return os.environ["JIOC_COMMIT"]
     here = Path(__file__).parent
 
-    def git(*words: str) -> str:
-        command = ["git", "-C", str(here), *words]
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(here), *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
     try:

@@ -1,4 +1,4 @@
-"""Start a run: from settings to what `runner.Run` is made from.
+"""Start a run: check its settings, load its images, make its folder. `runner.Run` then learns the tasks.
 
 import jioc
 result = jioc.run(method="icarl", data="digits", coordination={"coordinate": "jioc"})
@@ -37,17 +37,18 @@ def run(
     stop: Callable[[], bool] | None = None,
     **values: Any,
 ) -> Result:
-    """One run, from a configuration or from its values.
+    """Run a configuration, or its values by name.
 
-    With `out` it is kept there and can be resumed; without, nothing is written. `stop` is asked before every step; when
-    it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every process calls this alike; the
-    first one writes and calls back, and all return the result.
+    With `out` the run is saved there and can be resumed; without, nothing is written. `stop` is asked before
+    every step; when it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every
+    process calls this; the first one writes and calls back, and all return the result.
     """
     if config is None:
         config = settings.make(**values)
     elif not isinstance(config, Config):
         raise Refused(
-            f"jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; not {config!r}"
+            "jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; "
+            f"not {config!r}"
         )
     elif values:
         raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
@@ -83,7 +84,7 @@ def execute_on(
     world: World = ALONE,
     on: Callable[[torch.device], AbstractContextManager[Any]] = nullcontext,
 ) -> Result:
-    """Run a resolved configuration with the images that `load` gives, within what `on` gives for its device."""
+    """Run a resolved configuration on the images that `load` gives, within the context `on(device)`."""
     if out is not None:
         refuse_taken(Path(out), config, resume)  # before images are decoded
     plan = preflight(config, load(config, until(stop, callback)), world)

@@ -15,8 +15,7 @@ from jioc.data.augment.basic import choose_augmentation
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, Refused
 from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
-from jioc.methods import registry, source
-from jioc.methods.contract import check_state
+from jioc.methods import contract, registry, source
 from jioc.methods.record import record
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
@@ -37,7 +36,7 @@ ALL_KEPT = "the memory has room for every image, so each task trains on all that
 
 
 class Run:
-    """The parts of a run put together by name; the only place that knows them all."""
+    """A run with its parts by name: the only place that knows them all."""
 
     def __init__(
         self,
@@ -78,10 +77,10 @@ class Run:
             world=self.world,
         )
         self.noted: set[str] = set()
-        self.commits: list[str | None] = []  # of all that were at work on it, the first one first
-        self.rows: list[TaskRow] = []
+        self.commits: list[str | None] = []  # of the code that trained, the first one first
+        self.rows: list[TaskRow] = []  # of the tasks learnt
         self.earlier = 0  # tasks that were learnt before this run
-        self.spent = 0.0  # seconds of the task at hand before the last resume
+        self.spent = 0.0  # seconds that this task took before the last resume
         self.started = time.perf_counter()
 
     def run_tasks(self) -> Result:
@@ -91,11 +90,11 @@ class Run:
         if not resumed:
             self.checkpointer.begin_task()
         elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
-            self._keep(self.result())  # killed after the task's checkpoint, before its result
+            self._save()  # killed after the task's checkpoint, before its result
         while self.done < len(self.scenario.sizes):
             self.learn_next()
             self.checkpointer.begin_task()
-            self._keep(self.result())
+            self._save()
             self.tell(TaskEnd(self.rows[-1]))
         return self.result()
 
@@ -105,21 +104,13 @@ class Run:
         return self.earlier + len(self.rows)
 
     def learn_next(self) -> None:
-        """Learn the next task and measure what the network then knows."""
+        """Learn the next task, then evaluate on all classes seen."""
         self.commits = [*dict.fromkeys([*self.commits, self.commit])]
         task, data = self.arrival(self.done)
         before = self.evaluate.scores_of_new(task)
-        held = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
-        try:
-            self.method.learn(task, data, self.engine.fit)
-        except torch.OutOfMemoryError:
-            parts = 2 * self.plan.execution.parts
-            raise Failed(
-                f"the device has too little memory for this step; --accumulate {parts} in another --out halves it"
-            ) from None
-        if not source.is_ours(type(self.method)):
-            check_state(self.method)
-        accuracies, diagnostics = self.evaluate(task, before, [*held, *map(len, data.classes)])
+        exemplars = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
+        self._learn(task, data)
+        accuracies, diagnostics = self.evaluate(task, before, [*exemplars, *map(len, data.classes)])
         if "nme" not in accuracies and self.spec.memory == "exemplars" and not len(self.method.memory):
             self.note("no exemplar is kept, so there is no nearest-mean read-out")
         row = TaskRow(
@@ -138,12 +129,23 @@ class Run:
 
     def arrival(self, t: int) -> tuple[Task, TaskData]:
         """The t-th task and its images."""
-        first = sum(self.scenario.sizes[:t])
-        classes = [
-            torch.from_numpy(index) for index in self.scenario.train[first : first + self.scenario.sizes[t]]
-        ]
-        task = Task(t, self.scenario.sizes[: t + 1], sum(map(len, classes)), len(self.method.memory))
+        sizes = self.scenario.sizes[: t + 1]
+        classes = [torch.from_numpy(index) for index in self.scenario.train[sum(sizes[:-1]) : sum(sizes)]]
+        task = Task(t, sizes, sum(map(len, classes)), len(self.method.memory))
         return task, TaskData(classes, self.config.batch_size, self.features, self.generators["order"])
+
+    def _learn(self, task: Task, data: TaskData) -> None:
+        """Let the method learn; one that is not ours is held to the rules."""
+        ours = source.is_ours(type(self.method))
+        try:
+            self.method.learn(task, data, self.engine.fit if ours else contract.checked_fit(self.engine.fit))
+        except torch.OutOfMemoryError:
+            raise Failed(
+                "the device has too little memory for this step; "
+                f"--accumulate {2 * self.plan.execution.parts} in another --out halves it"
+            ) from None
+        if not ours:
+            contract.check_state(self.method)
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         """Unit-norm features (n, d) of training images, in fp32 or in a step's arithmetic."""
@@ -151,6 +153,7 @@ class Run:
             return unit_features(net, self.train, index, self.world)
 
     def result(self) -> Result:
+        """The run as result.json holds it, so far."""
         summary: dict[str, Any] = {**metrics.summary(self.rows, list(self.spec.readouts))}
         return Result(
             format=FORMAT,
@@ -171,13 +174,10 @@ class Run:
         )
 
     def classifier(self, earlier: list[int] | None = None, exemplars: bool = True) -> Classifier:
-        """What was learnt so far. `earlier`: counts of the classes that were learnt before the run."""
+        """The classifier learnt so far. `earlier`: counts of the classes that were learnt before the run."""
         sizes = self.scenario.sizes[: self.done]
-        n, before = sum(sizes), earlier or []
-        pixels, held = (
-            self.dataset.train_x,
-            self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n,
-        )
+        n, before, pixels = sum(sizes), earlier or [], self.dataset.train_x
+        held = self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
         return Classifier(
             config=self.config,
             preprocessing=Preprocessing.of(self.dataset),
@@ -191,9 +191,10 @@ class Run:
             row=self.rows[-1] if self.rows else None,
         )
 
-    # --- what a person is told ---
+    # --- events ---
 
     def tell_start(self) -> None:
+        """Tell that the run begins, and what to know about it."""
         if self.world.size > 1 and self.device.type == "cuda":
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
@@ -208,15 +209,15 @@ class Run:
 
     @property
     def keeps_all(self) -> bool:
-        """Whether a memory that is to be small leaves out no image: all of the classes before the last task fit in."""
+        """Whether the memory has room for every image of the classes before the last task."""
         old = sum(self.scenario.sizes[:-1])
-        room = self.method.memory.quota(old) if old and not self.earlier else None
-        return (
-            self.spec.memory == "exemplars" and room is not None and room >= max(self.scenario.counts[:old])
-        )
+        if self.spec.memory != "exemplars" or not old or self.earlier:
+            return False
+        quota = self.method.memory.quota(old)
+        return quota is not None and quota >= max(self.scenario.counts[:old])
 
     def note(self, text: str) -> None:
-        """Tell something that a person should know, once."""
+        """Tell a note, once."""
         if text not in self.noted:
             self.noted.add(text)
             self.tell(Note(text))
@@ -226,21 +227,22 @@ class Run:
             self.store.log(asdict(epoch))
         self.tell(epoch)
 
-    def _keep(self, result: Result) -> None:
-        """Write the model, then the result: where that is whole, so is the model."""
+    # --- files ---
+
+    def _save(self) -> None:
+        """Write the model, then the result: if the result is whole, so is the model."""
         if self.store is None:
             return
-        kept = self.config.keep_exemplars and self.spec.memory != "all"
+        exemplars = self.config.keep_exemplars and self.spec.memory != "all"
         with self.store.writing():
             if model.learnt_more(self.store.folder, len(self.scenario.sizes)):
                 self.note("the model here has learnt on since this run ended; it stays as it is")
             else:
-                model.save(self.store.folder, self.classifier(exemplars=kept))
-            self.store.result(result)
-
-    # --- what a resumed run needs ---
+                model.save(self.store.folder, self.classifier(exemplars=exemplars))
+            self.store.result(self.result())
 
     def snapshot(self) -> State:
+        """Collect all that the rest of the run depends on."""
         return {
             "device": self.device.type,
             "processes": self.world.size,
@@ -258,6 +260,7 @@ class Run:
         }
 
     def restore(self, state: State) -> None:
+        """Take up a snapshot; refuse one of other images, another kind of device, or a changed method."""
         if state["device"] != self.device.type:
             where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
             raise Refused(
@@ -272,11 +275,13 @@ class Run:
             return  # begin with the method as it is
         source.refuse_changed(self.config.method, state["method_sha256"], self.record.sha256)
         if state["processes"] != self.world.size and self.config.bn == "per-process":
-            on = counted(state["processes"], "process")
-            self.note(f"this run began on {on}, and batch normalisation sees a process's share of a batch")
-        threads, now = state["threads"], torch.get_num_threads()
-        if self.device.type == "cpu" and threads != now:
-            before = counted(threads, "thread")
+            before = counted(state["processes"], "process")
+            self.note(
+                f"this run began on {before}, and batch normalisation sees a process's share of a batch"
+            )
+        now = torch.get_num_threads()
+        if self.device.type == "cpu" and state["threads"] != now:
+            before = counted(state["threads"], "thread")
             self.note(
                 f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise"
             )

@@ -1,9 +1,9 @@
 """Training steps on a device: as they are, or replayed from a CUDA graph.
 
-A graph holds the whole step: the draw of a batch from the epoch's order, augmentation, forward pass, teacher, terms,
-coordination, backward pass and update. Python then launches one thing a step instead of a thousand. The epoch's order,
-the place in it, the learning rate and the sums of the terms are tensors that stay where they are; a batch of another
-size, such as an epoch's last, has a graph of its own.
+A graph holds the whole step: the draw of a batch from the epoch's order, augmentation, forward pass, teacher,
+terms, coordination, backward pass and update. Python then launches one thing a step instead of a thousand.
+The epoch's order, the place in it, the learning rate and the sums of the terms are tensors that stay where
+they are. A batch of another size, such as an epoch's last, has a graph of its own.
 """
 
 from collections.abc import Callable
@@ -23,22 +23,24 @@ Body = Callable[[Tensor, Sums], None]
 
 WARM_UP = 3
 AHEAD = 3
-"""Steps that are launched before the first of them is done. Where whole epochs were, packed runs held each other up."""
+"""Steps launched before the first of them is done. With whole epochs, packed runs held each other up."""
 _capturer = ThreadPoolExecutor(1, "capture")
-"""Runs that share a device capture one at a time, in one thread: cuDNN's choices of kernels are kept per thread."""
+"""Runs that share a device capture one at a time, in one thread: cuDNN chooses its kernels per thread."""
 
 
 class Steps(Protocol):
     sums: Sums
 
     def begin(self, batches: list[Tensor], first: int) -> None:
-        """An epoch of these batches of indices, of which the first ones are done."""
+        """Begin an epoch of these batches of indices, at the batch `first`."""
 
     def run(self, i: int) -> None:
         """Train on batch i."""
 
 
 class EagerSteps:
+    """Steps launched piece by piece."""
+
     def __init__(self, body: Body, device: torch.device):
         self.body, self.device = body, device
         self.sums: Sums = {}
@@ -52,7 +54,10 @@ class EagerSteps:
 
 
 class GraphSteps:
-    """`live` are the tensors that a step changes: they are put back after the steps that warm a graph up."""
+    """Steps replayed from CUDA graphs.
+
+    `live` gives the tensors that a step changes: they are put back after the steps that warm a graph up.
+    """
 
     def __init__(
         self, body: Body, device: torch.device, noise: torch.Generator, live: Callable[[], list[Tensor]]
@@ -93,16 +98,14 @@ class GraphSteps:
         return _capturer.submit(copy_context().run, self._captured, size, here).result()
 
     def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-        # torch hands out streams from a pool and soon the same ones again; those of high priority have a pool of their
-        # own, so that none that another run works on is captured
+        # torch hands out streams from a pool, and soon the same ones again; those of high priority have
+        # their own pool, so that none that another run works on is captured
         stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
         stream.wait_stream(caller)
         with capture_lock(), torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
-            before = [
-                t.detach().clone() for t in live
-            ]  # a clone with a gradient would tie the graph to this stream
+            before = [t.detach().clone() for t in live]  # a gradient would tie the graph to this stream
             graph.register_generator_state(self.noise)
             try:
                 for _ in range(WARM_UP):
@@ -110,9 +113,8 @@ class GraphSteps:
                 with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
                     self._step(size)
             except BaseException:
-                fresh = torch.Generator(
-                    self.device
-                )  # a state that was being captured refuses to be drawn from
+                # a state that was being captured refuses to be drawn from
+                fresh = torch.Generator(self.device)
                 self.noise.graphsafe_set_state(fresh.graphsafe_get_state())
                 raise
             finally:
@@ -127,5 +129,5 @@ class GraphSteps:
 
 
 def graph_refusal(error: Exception) -> str:
-    """Why a step could not be captured, in a line."""
+    """Say in a line why a step could not be captured."""
     return first_line(error)[:200]

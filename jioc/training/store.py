@@ -1,4 +1,4 @@
-"""A run's folder: config.yaml, result.json, log.jsonl, checkpoint/, and the model (model.py). No torch here."""
+"""The folder of a run: config.yaml, result.json, log.jsonl, checkpoint/, the model (`model.py`). No torch."""
 
 import fcntl
 import json
@@ -36,18 +36,18 @@ class Store:
         self.checkpoints.mkdir(exist_ok=True)
         for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
             shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
-        if not (kept := self.folder / "config.yaml").exists():
-            write(kept, files.text(config).encode())
+        if not (path := self.folder / "config.yaml").exists():
+            write(path, files.text(config).encode())
         self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
 
     def close(self) -> None:
-        with suppress(OSError):  # of a line that found no room, and was told
+        with suppress(OSError):  # a line that found no room was reported when it was written
             self._log.close()
         self._lock.close()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A disk that is full or fails, as a sentence."""
+        """Turn the error of a full or failing disk into a sentence."""
         try:
             yield
         except OSError as error:
@@ -60,7 +60,7 @@ class Store:
         result.save(self.folder / "result.json")
 
     def has_result(self, tasks: int) -> bool:
-        """Whether result.json is whole and speaks of that many tasks."""
+        """Whether result.json is whole and has that many tasks."""
         try:
             return len(json.loads((self.folder / "result.json").read_bytes())["tasks"]) == tasks
         except (OSError, ValueError, KeyError, TypeError):
@@ -73,7 +73,7 @@ class Store:
 
     @property
     def log_size(self) -> int:
-        """Bytes of the log: what a checkpoint notes, and a resumed run cuts it back to."""
+        """Bytes of the log. A checkpoint holds them, and a resumed run cuts the log back to them."""
         return self._log.seek(0, os.SEEK_END)
 
     def cut_log(self, size: int) -> None:
@@ -84,7 +84,7 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
     """Refuse a folder that holds something else than the beginning of this run."""
     try:
         if not (folder / "config.yaml").exists():
-            if folder.exists() and not all(map(_begun, folder.iterdir())):
+            if folder.exists() and not all(map(_left_by_a_run, folder.iterdir())):
                 raise Refused(f"{str(folder)!r} holds other files; choose another --out")
         elif not resume:
             raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
@@ -95,9 +95,9 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
 
 
 def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
-    """Refuse a folder whose run has other settings. `kept`: those of the run that it holds; nothing is imported.
+    """Refuse a folder whose run has other settings. `kept`: the settings of that run.
 
-    Images and a method's file may have moved: checksums tell whether they are others, once they have been read.
+    Images and a method's file may have moved: their checksums are compared once they have been read.
     """
     for name in ("data", "method"):
         was, now = str(kept.get(name)), getattr(config, name)
@@ -109,7 +109,7 @@ def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
 
 
 def locked(folder: Path) -> IO[bytes]:
-    """The folder's lock, held until it is closed; one process writes to a folder."""
+    """Lock a folder until the file that is returned is closed: one process writes to it."""
     lock = open(folder / ".lock", "ab")  # noqa: SIM115
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,7 +124,7 @@ def locked(folder: Path) -> IO[bytes]:
 
 
 def model_folder(place: Path) -> Path:
-    """The folder of a model: a run's, a copy's, or that of the model.json that was named."""
+    """Find the folder of a model: of a run, of a copy, or of the model.json that was named."""
     folder = place.parent if place.name == "model.json" else place
     if not (folder / "model.json").is_file():
         why = "it has no model.json" if folder.is_dir() else "there is no such folder"
@@ -133,17 +133,20 @@ def model_folder(place: Path) -> Path:
 
 
 def unfinished(folder: Path) -> str | None:
-    """What to know of the model of a run that has not learnt all its classes; None of any other."""
+    """Say how far a run has come that has not learnt all its classes; None for any other."""
     try:
         result = json.loads((folder / "result.json").read_bytes())
         last, classes = result["tasks"][-1], len(result["classes"])
         if result["complete"]:
             return None
-        return f"the run is not finished: after task {last['task']} it knows {last['classes'][1]} of {classes} classes"
+        return (
+            f"the run is not finished: after task {last['task']} "
+            f"it knows {last['classes'][1]} of {classes} classes"
+        )
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None  # a copy of the model alone
 
 
-def _begun(path: Path) -> bool:
+def _left_by_a_run(path: Path) -> bool:
     """Whether a run that was killed before its config.yaml was whole may have left this."""
     return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")

@@ -15,6 +15,12 @@ from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 
 
+def new_run(dataset: Dataset | None = None, **values: Any) -> Run:
+    """A run with these settings that has learnt nothing."""
+    config = resolve(make(**values))
+    return Run(preflight(config, dataset or load(config)))
+
+
 def started(method: str, tasks: int, **more: Any) -> Run:
     """A short run on the digits that has learnt so many tasks."""
     wanted = {
@@ -24,8 +30,7 @@ def started(method: str, tasks: int, **more: Any) -> Run:
         "first": {"epochs": 1},
         "device": "cpu",
     }
-    config = resolve(make(method=method, **overlay(wanted, more)))
-    run = Run(preflight(config, load(make(method=method))))
+    run = new_run(method=method, **overlay(wanted, more))
     for _ in range(tasks):
         run.learn_next()
     return run

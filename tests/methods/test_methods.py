@@ -1,4 +1,4 @@
-"""Whole runs on the digits that walk the registry: every method, with and without JIOC, learns, resumes and copes."""
+"""Every method of the registry on the digits, with and without JIOC: it learns, resumes and copes."""
 
 import random
 import signal
@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 import yaml
-from torch import Tensor
 
+from helpers.runs import collect, same_state, stop_after
 from jioc.cli.main import main
-from jioc.config.schema import make
+from jioc.config.values import make
 from jioc.errors import Interrupted, Refused
+from jioc.events import Epoch, Event
 from jioc.methods.specs import SPECS
 from jioc.resolve.derive import resolve
 from jioc.training.checkpoint import unpack
@@ -97,16 +97,6 @@ def state(folder: Path) -> dict[str, Any]:
     return {key: whole[key] for key in ("method", "generators", "rows")}
 
 
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, Tensor):
-        return torch.equal(a.nan_to_num(7), b.nan_to_num(7)) if a.is_floating_point() else torch.equal(a, b)
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    return a == b
-
-
 def composed(method: str) -> dict[str, Any]:
     """A short run with as much of JIOC as the method bears; COIL looks back from the second epoch on."""
     two = {"later": {"epochs": 2}} if method == "coil" else {}
@@ -126,9 +116,9 @@ class Uninterrupted:
         self.steps += 1
         return False
 
-    def tell(self, kind: str, what: dict[str, Any]) -> None:
-        if kind == "epoch":
-            self.epochs.append((what["stage"], self.steps))
+    def tell(self, event: Event) -> None:
+        if isinstance(event, Epoch):
+            self.epochs.append((event.stage, self.steps))
 
 
 @pytest.fixture(scope="module")
@@ -151,16 +141,11 @@ def random_step(uninterrupted: Uninterrupted, stage: str, seed: str) -> int:
 def test_interrupted_at_a_random_step_it_resumes_to_the_same_weights(
     method: str, stage: str, whole: Any, tmp_path: Path
 ) -> None:
-    at, made = random_step(whole(method), stage, f"{method} {stage}"), [0]
-
-    def stop() -> bool:
-        made[0] += 1
-        return made[0] == at
-
+    step = random_step(whole(method), stage, f"{method} {stage}")
     with pytest.raises(Interrupted):
-        run(**composed(method), out=tmp_path / "run", stop=stop)
+        run(**composed(method), out=tmp_path / "run", stop=stop_after(step - 1))
     run(**composed(method), out=tmp_path / "run", resume=True)
-    assert same(state(tmp_path / "run"), state(whole(method).folder))
+    assert same_state(state(tmp_path / "run"), state(whole(method).folder))
 
 
 @pytest.mark.parametrize("method", ["bic", "der", "foster"])
@@ -175,7 +160,7 @@ def test_killed_it_resumes_to_the_same_weights(method: str, whole: Any, tmp_path
     child.send_signal(signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
     run(**values, out=folder, resume=True)
-    assert same(state(folder), state(whole(method).folder))
+    assert same_state(state(folder), state(whole(method).folder))
 
 
 @pytest.mark.parametrize("method", WITH_MEMORY)
@@ -184,7 +169,7 @@ def test_switched_off_is_absent(method: str, tmp_path: Path) -> None:
     two = {"task_sizes": (4, 6)}
     run(**settings(SHORT, method, **two), out=tmp_path / "absent")
     run(**settings(SHORT, method, **two, **off), out=tmp_path / "off")
-    assert same(state(tmp_path / "absent"), state(tmp_path / "off"))
+    assert same_state(state(tmp_path / "absent"), state(tmp_path / "off"))
 
 
 # --- awkward tasks ---
@@ -193,16 +178,14 @@ def test_switched_off_is_absent(method: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("word", ["none", "jioc"])
 @pytest.mark.parametrize("method", WITH_MEMORY)
 def test_awkward_tasks_train(method: str, word: str) -> None:
-    """One class, then two, four, one and two; 128 down to 6 images a class, where the quota goes from 80 to 8."""
+    """One class, then two, four, one and two; 128 down to 6 images a class, with a quota from 80 to 8."""
     awkward = {"task_sizes": (1, 2, 4, 1, 2), "long_tail": 20, "memory": 80, "batch_size": 32}
-    lines: list[dict[str, Any]] = []
-    result = run(
-        **settings({**SHORT, **awkward}, method, **coordinated(word)),
-        callback=lambda kind, what: lines.append(what["terms"]) if kind == "epoch" else None,
-    )  # fmt: skip
+    epochs: list[Epoch] = []
+    wanted = settings({**SHORT, **awkward}, method, **coordinated(word))
+    result = run(**wanted, callback=collect(Epoch, epochs))
     assert result["complete"] and min(result["counts"]) == 6
     assert result["tasks"][0]["cnn"]["all"] == 100  # of one class
-    assert all(terms and all(abs(value) < 1e4 for value in terms.values()) for terms in lines)
+    assert all(epoch.terms and all(abs(value) < 1e4 for value in epoch.terms.values()) for epoch in epochs)
     assert all(value is not None for value in result["tasks"][-1]["nme"]["per_class"])
 
 

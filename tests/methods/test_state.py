@@ -1,6 +1,5 @@
-"""What a method of one's own keeps outlives a crash exactly, or is refused in a sentence before it is lost."""
+"""What a method names in `persistent` outlives a crash exactly, or is refused before it is lost."""
 
-import itertools
 import pickle
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,14 +13,17 @@ import torch
 from torch import nn
 
 import jioc
+from helpers.runs import stop_after
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.config.schema import Options
 from jioc.data.load import load
 from jioc.errors import Failed, Interrupted
 from jioc.methods.base import Method
+from jioc.methods.contract import check_init
 from jioc.methods.foster import FOSTER
 from jioc.methods.specs import SPECS
+from jioc.methods.state import load_value, save_value
 from jioc.training.checkpoint import pack, unpack
 from jioc.training.run import run
 
@@ -82,9 +84,8 @@ def test_modules_parameters_tuples_and_numbered_dicts_outlive_a_stop(
     steps: int, alone: tuple[Path, Path], tmp_path: Path
 ) -> None:
     method, out = str(alone[0]), tmp_path / "stopped"
-    asked = itertools.count()
     with pytest.raises(Interrupted):
-        run(method=method, **QUICK, out=out, stop=lambda: next(asked) == steps)
+        run(method=method, **QUICK, out=out, stop=stop_after(steps))
     run(method=method, **QUICK, out=out, resume=True)
     assert (out / "model.safetensors").read_bytes() == (alone[1] / "model.safetensors").read_bytes()
 
@@ -120,8 +121,8 @@ def test_what_is_kept_comes_back_as_it_was(tmp_path: Path) -> None:
             "7": torch.full((1,), 3.0),
         },
     ]
-    (tmp_path / "state").write_bytes(pack({"values": [kept("x", value) for value in values]}))
-    again = [restored("x", value, None, CPU) for value in unpack(tmp_path / "state")["values"]]
+    (tmp_path / "state").write_bytes(pack({"values": [save_value("x", value) for value in values]}))
+    again = [load_value("x", value, None, CPU) for value in unpack(tmp_path / "state")["values"]]
     assert repr(again) == repr(values)
 
 
@@ -130,8 +131,8 @@ def test_a_state_fills_what_is_there_so_that_optimisers_stay_valid() -> None:
     module.bias.requires_grad_(False)
     other, its = nn.Linear(2, 3), nn.Parameter(torch.zeros(3))
     assert (
-        restored("m", kept("m", module), other, CPU) is other
-        and restored("p", kept("p", parameter), its, CPU) is its
+        load_value("m", save_value("m", module), other, CPU) is other
+        and load_value("p", save_value("p", parameter), its, CPU) is its
     )
     assert (
         torch.equal(other.weight, module.weight)
@@ -139,13 +140,10 @@ def test_a_state_fills_what_is_there_so_that_optimisers_stay_valid() -> None:
         and not other.bias.requires_grad
     )
     assert torch.equal(its, parameter) and its.requires_grad
-    assert restored("p", parameter.detach() + 1, its, CPU) is its and torch.equal(
-        its, parameter + 1
-    )  # kept before
-    made = restored("p", kept("p", parameter.requires_grad_(False)), None, CPU)
+    made = load_value("p", save_value("p", parameter.requires_grad_(False)), None, CPU)
     assert isinstance(made, nn.Parameter) and not made.requires_grad
     with pytest.raises(Failed, match="'m' in `persistent` is not the module that was saved"):
-        restored("m", kept("m", module), nn.Linear(2, 4), CPU)
+        load_value("m", save_value("m", module), nn.Linear(2, 4), CPU)
 
 
 def test_tensors_that_share_memory_and_modules_with_dropout_are_refused() -> None:
@@ -176,7 +174,7 @@ def test_tensors_that_share_memory_and_modules_with_dropout_are_refused() -> Non
         mine: Any = Mine(**parts, generator=torch.Generator())
         mine.ema, mine.best, mine.side = ema, best, module
         with pytest.raises(Failed, match=told) if told else nullcontext():
-            begun(mine)
+            check_init(mine)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +186,7 @@ def test_what_cannot_be_kept_is_named(value: Any, kind: str) -> None:
     with pytest.raises(
         Failed, match=f"'mine' in `persistent` is or holds a {kind}, which no checkpoint keeps; it keeps"
     ):
-        kept("mine", value)
+        save_value("mine", value)
 
 
 @pytest.mark.parametrize(

@@ -1,37 +1,38 @@
-"""What a run tells of the machine that it is on."""
+"""How a step is executed: readings of JIOC that look at a whole batch are refused for a part of one."""
 
-import shutil
-import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
-from jioc.training import execution as machine
+from jioc.config import values as settings
+from jioc.errors import Refused
+from jioc.resolve.derive import resolve
+from jioc.training.execution import choose_execution
+from jioc.training.run import run
 
 
-@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
-def test_the_commit_is_never_that_of_a_project_around_us(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("readings", "told"),
+    [
+        ({"coordinate": "jioc", "delta_scale": "mean1"}, "--delta-scale mean1"),
+        ({"coordinate": "ic", "delta_scale": "per-class"}, "--delta-scale per-class"),
+        ({"coordinate": "oc", "suppress_scale": "batch"}, "--suppress-scale batch"),
+        ({"coordinate": "jioc", "suppress_scale": "old-mean"}, "--suppress-scale old-mean"),
+    ],
+)
+def test_what_looks_at_a_whole_batch_is_refused(
+    readings: dict[str, str], told: str, small: dict[str, Any], tmp_path: Path
 ) -> None:
-    def git(*words: str) -> str:
-        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
-        told = subprocess.run(
-            ["git", "-C", str(tmp_path), *who, *words], capture_output=True, text=True, check=True
-        )
-        return told.stdout.strip()
+    words = f"^{told} looks at a whole batch, of which --accumulate works through a part at a time$"
+    with pytest.raises(Refused, match=words):
+        run(method="icarl", accumulate=2, coordination=readings, out=tmp_path / "run", **small)
+    assert not (tmp_path / "run").exists()
 
-    here = tmp_path / "lib" / "jioc" / "machine.py"
-    here.parent.mkdir(parents=True)
-    here.write_text("x = 1\n")
-    monkeypatch.setattr(machine, "__file__", str(here))
-    monkeypatch.delenv("JIOC_COMMIT", raising=False)
-    git("init", "-q")
-    git("commit", "-q", "--allow-empty", "-m", "somebody's project")
-    assert machine.commit() is None
-    git("add", "lib")
-    git("commit", "-q", "-m", "our source")
-    assert machine.commit() == git("rev-parse", "--short=12", "HEAD")
-    here.write_text("x = 2\n")
-    assert machine.commit() == git("rev-parse", "--short=12", "HEAD") + "+"
-    monkeypatch.setenv("JIOC_COMMIT", "abc")
-    assert machine.commit() == "abc"
+
+@pytest.mark.parametrize("coordinate", ["none", "ic"])
+def test_a_reading_that_has_no_part_in_the_loss_is_not_refused(coordinate: str) -> None:
+    readings = {"coordinate": coordinate, "suppress_scale": "old-mean"}
+    config = resolve(settings.make(method="icarl", accumulate=2, coordination=readings))
+    assert choose_execution(config, torch.device("cpu"), True).parts == 2

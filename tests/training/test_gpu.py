@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.runs import figures, same, weights
+from helpers.runs import collect_notes, figures, same, stop_after, weights
 from jioc.cli.dry_run import measured
 from jioc.config import values as settings
 from jioc.data.load import load
 from jioc.errors import Interrupted
 from jioc.grid.pack import pack
+from jioc.methods.icarl import ICaRL
 from jioc.resolve.derive import resolve
+from jioc.results import Result
 from jioc.training.engine import Engine
 from jioc.training.preflight import preflight
 from jioc.training.run import run
@@ -48,13 +50,9 @@ def test_a_graph_gives_the_weights_of_eager_bit_for_bit() -> None:
 
 
 def test_compiled_backbones_agree_to_rounding() -> None:
-    gentle = EXACT | {
-        "later": {"epochs": 4, "lr": 1e-5}
-    }  # at the usual rate, training amplifies any rounding
-    eager, compiled = (
-        after_twenty_steps(**gentle, engine="eager"),
-        after_twenty_steps(**gentle | {"compile": True}),
-    )
+    gentle = EXACT | {"later": {"epochs": 4, "lr": 1e-5}}  # the usual rate amplifies any rounding
+    eager = after_twenty_steps(**gentle, engine="eager")
+    compiled = after_twenty_steps(**gentle | {"compile": True})
     worst = {name: (compiled[name] - value).abs().max().item() for name, value in eager.items()}
     assert max(worst.values()) < 1e-4, max(worst.items(), key=lambda kv: kv[1])
 
@@ -134,7 +132,7 @@ def test_packed_is_alone() -> None:
     every = [small_config(seed=s, coordination=c) for s, c in itertools.product((1, 2), ({}, JIOC))]
     together = pack([settings.make(**values) for values in every], 4)
     for values, result in zip(every, together, strict=True):
-        assert isinstance(result, dict), result
+        assert isinstance(result, Result), result
         assert figures(result) == figures(run(**values))
 
 
@@ -153,9 +151,8 @@ def test_steps_are_launched_only_a_few_ahead() -> None:
 def test_a_deterministic_run_resumes_bit_for_bit(tmp_path: Path) -> None:
     values = small_config(coordination=JIOC)
     run(**values, out=tmp_path / "alone")
-    asked = itertools.count()
     with pytest.raises(Interrupted):
-        run(**values, out=tmp_path / "stopped", stop=lambda: next(asked) == 23)
+        run(**values, out=tmp_path / "stopped", stop=stop_after(23))
     run(**values, out=tmp_path / "stopped", resume=True)
     assert same(weights(tmp_path / "alone"), weights(tmp_path / "stopped"))
 
@@ -167,9 +164,7 @@ def test_jioc_switched_off_is_none(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jioc.methods.icarl import ICaRL
-
-    real, notes = ICaRL.loss, []
+    real, notes = ICaRL.loss, list[str]()
 
     def loss(self: ICaRL, *args: Any) -> Any:
         terms = real(self, *args)
@@ -178,8 +173,8 @@ def test_what_cannot_be_captured_runs_as_it_is_and_says_so_once(monkeypatch: pyt
 
     expected = run(**small_config())
     monkeypatch.setattr(ICaRL, "loss", loss)
-    result = run(**small_config(), callback=lambda kind, what: notes.append(what) if kind == "note" else None)
-    assert len(notes) == 1 and "cannot be captured" in notes[0]["text"]
+    result = run(**small_config(), callback=collect_notes(notes))
+    assert len(notes) == 1 and "cannot be captured" in notes[0]
     assert figures(result) == figures(expected)
 
 

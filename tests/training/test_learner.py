@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.learning import some
+from helpers.learning import new_run, some
+from helpers.runs import same_state
 from jioc.config import values as settings
+from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
 from jioc.data.load import load
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
-from jioc.resolve.derive import resolve
 from jioc.training.learner import Learner
 from jioc.training.runner import Run
 
@@ -32,23 +33,12 @@ def digits() -> Dataset:
 
 def parted(digits: Dataset, method: str, **more: Any) -> tuple[Run, Learner]:
     """Two tasks in one run, and the same with the second through a learner."""
-    config = resolve(settings.make(method=method, **(QUICK | more)))
-    run = Run(config, digits)
+    run = new_run(digits, method=method, **(QUICK | more))
     run.learn_next()
     run.learn_next()
     names = run.scenario.classes
-    learner = Learner.first(config, some(digits, names[:4])).learn(some(digits, names[4:7]))
+    learner = Learner.first(run.config, some(digits, names[:4])).learn(some(digits, names[4:7]))
     return run, learner
-
-
-def same(a: Any, b: Any) -> bool:
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
-    if isinstance(a, list):
-        return len(a) == len(b) and all(map(same, a, b))
-    if isinstance(a, torch.Tensor):
-        return torch.equal(a.nan_to_num(7), b.nan_to_num(7))
-    return a == b
 
 
 @pytest.mark.parametrize("method", list(SPECS))
@@ -59,7 +49,7 @@ def test_two_tasks_in_one_run_and_the_second_learnt_on_give_the_same_bits(
     run, learner = parted(digits, method, coordination={"coordinate": coordinate})
     mine, theirs = run.method.state(), learner.method.state()
     held, kept = mine.pop("memory"), theirs.pop("memory")
-    assert same(mine, theirs)
+    assert same_state(mine, theirs)
     assert learner.exemplars is not None
     assert all(
         np.array_equal(digits.train_x[i.numpy()], e) for i, e in zip(held, learner.exemplars, strict=True)
@@ -82,9 +72,9 @@ def test_learning_on_leaves_the_learner_as_it_was_and_repeats(digits: Dataset) -
     before = {k: v.clone() for k, v in first.method.net.state_dict().items()}
     a, b = (first.learn(some(digits, ["5", "9"])) for _ in range(2))
     other = first.learn(some(digits, ["5", "9"]), reseed=True)
-    assert same(before, dict(first.method.net.state_dict())) and first.sizes == (3,)
-    assert same(a.method.state(), b.method.state())
-    assert not same(a.method.state(), other.method.state())
+    assert same_state(before, dict(first.method.net.state_dict())) and first.sizes == (3,)
+    assert same_state(a.method.state(), b.method.state())
+    assert not same_state(a.method.state(), other.method.state())
     assert a.counts == [*first.counts, *(int((digits.train_y == c).sum()) for c in (5, 9))]
 
 
@@ -92,7 +82,7 @@ def test_learning_on_leaves_the_learner_as_it_was_and_repeats(digits: Dataset) -
 def test_coordination_is_switched_on_and_off_from_task_to_task(
     digits: Dataset, words: tuple[str, ...]
 ) -> None:
-    def chosen(word: str) -> settings.Config:
+    def chosen(word: str) -> Config:
         return settings.make(
             method="replay", **(QUICK | {"task_sizes": None, "coordination": {"coordinate": word}})
         )

@@ -7,14 +7,19 @@ from typing import Any
 import pytest
 import torch
 
-from helpers.runs import figures, same, weights
+import jioc
+from helpers.learning import new_run
+from helpers.runs import collect_notes, figures, same, weights
 from jioc.config import values as settings
+from jioc.config.schema import Config
 from jioc.coordination import JIOC
 from jioc.data.load import load
 from jioc.errors import Refused
+from jioc.events import Epoch, Event, Start, TaskEnd
+from jioc.methods.icarl import ICaRL
 from jioc.methods.specs import SPECS
-from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
+from jioc.training.build import make_method
 from jioc.training.preflight import preflight
 from jioc.training.run import run
 from jioc.training.runner import Run
@@ -23,11 +28,10 @@ Weights = dict[str, torch.Tensor]
 
 
 def attached(coordination: JIOC) -> Any:
-    """`Run._method` with a coordination of the caller's choice on what it makes."""
-    real = Run._method
+    """`make_method` with a coordination of the caller's choice on what it makes."""
 
-    def made(self: Run, generator: torch.Generator) -> Any:
-        method = real(self, generator)
+    def made(*parts: Any) -> Any:
+        method = make_method(*parts)
         method.coordination = coordination
         return method
 
@@ -41,7 +45,7 @@ def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}}
     first = run(method=method, **small, out=tmp_path / "first")
     if SPECS[method].memory == "none":  # refuses oc by its word, so that JIOC is attached by hand
-        monkeypatch.setattr("jioc.training.runner.Run._method", attached(JIOC(coordinate="none")))
+        monkeypatch.setattr("jioc.training.runner.make_method", attached(JIOC(coordinate="none")))
         off: dict[str, Any] = {}
     else:
         off = {"coordinate": "oc", "gamma1": 0, "gamma2": 0}
@@ -51,14 +55,11 @@ def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
 
 
 def test_a_memory_that_leaves_out_no_image_is_noted(small: dict[str, Any]) -> None:
-    config = resolve(settings.make(method="replay", **small))
-    counts = Run(preflight(config, load(config))).scenario.counts[:7]
+    counts = new_run(method="replay", **small).scenario.counts[:7]
     for memory in (7 * max(counts), 7 * max(counts) - 1):
         notes: list[str] = []
-        result = run(
-            method="replay", **small | {"memory": memory, "first": {"epochs": 1}, "later": {"epochs": 1}},
-            callback=lambda kind, what, to=notes: to.append(what["text"]) if kind == "note" else None,
-        )  # fmt: skip
+        short = small | {"memory": memory, "first": {"epochs": 1}, "later": {"epochs": 1}}
+        result = run(method="replay", **short, callback=collect_notes(notes))
         whole = result["tasks"][1]["memory"] == sum(counts)  # as the last task begins
         assert whole == (memory % 7 == 0) == any("room for every image" in text for text in notes)
 
@@ -77,9 +78,8 @@ def test_jioc_switched_on_is_not_none(small: dict[str, Any], tmp_path: Path) -> 
 def test_seeds_of_weights_and_data_are_apart(
     changed: dict[str, int], kept: str, small: dict[str, Any]
 ) -> None:
-
     data = load(settings.make(method="icarl"))
-    a, b = (Run(resolve(settings.make(method="icarl", **small, **more)), data) for more in ({}, changed))
+    a, b = (new_run(data, method="icarl", **small, **more) for more in ({}, changed))
     same_weights = a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
     orders = [r.arrival(0)[1].alone().epoch(r.generators["order"]) for r in (a, b)]
     same_order = torch.cat(orders[0]).equal(torch.cat(orders[1]))
@@ -91,9 +91,8 @@ def test_seeds_of_weights_and_data_are_apart(
 
 
 def test_another_class_order_leaves_the_first_weights_and_the_draws(small: dict[str, Any]) -> None:
-
     data = load(settings.make(method="icarl"))
-    a, b = (Run(resolve(settings.make(method="icarl", **small, order_seed=s)), data) for s in (1993, 5))
+    a, b = (new_run(data, method="icarl", **small, order_seed=s) for s in (1993, 5))
     assert a.scenario.classes != b.scenario.classes
     assert a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
     assert all(g.get_state().equal(b.generators[name].get_state()) for name, g in a.generators.items())
@@ -150,7 +149,7 @@ def test_a_last_batch_of_one_image_trains_though_the_network_leaves_one_pixel_of
         "task_sizes": (10,),
         "first": {"epochs": 1},
     }
-    assert Run(resolve(settings.make(method="icarl", **small)), few).go()["complete"]
+    assert new_run(few, method="icarl", **small).run_tasks()["complete"]
 
 
 def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> None:
@@ -161,23 +160,22 @@ def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> 
 
 def test_a_holdout_is_what_the_run_is_judged_by(small: dict[str, Any]) -> None:
     data = load(settings.make(method="replay"))
-    held = Run(resolve(settings.make(method="replay", **small, holdout=0.5)), data)
+    held = new_run(data, method="replay", **small, holdout=0.5)
     assert torch.from_numpy(data.train_x).equal(held.test.pixels)  # not one test image is there
     judged, trained = held.test.labels >= 0, held.train.labels >= 0
     assert not (judged & trained).any() and (judged | trained).all()
     blank = replace(data, test_x=data.test_x * 0, test_y=data.test_y * 0)
-    assert figures(Run(held.config, blank).go()) == figures(held.go())
+    assert figures(Run(preflight(held.config, blank)).run_tasks()) == figures(held.run_tasks())
 
 
 def test_a_callback_sees_every_epoch_and_task(small: dict[str, Any]) -> None:
-    seen: list[str] = []
-    run(method="replay", **small, callback=lambda kind, what: seen.append(kind))
-    assert seen.count("epoch") == 4 + 3 + 3 and seen.count("task") == 3 and seen[0] == "start"
+    events: list[Event] = []
+    run(method="replay", **small, callback=events.append)
+    kinds = [type(event) for event in events]
+    assert kinds.count(Epoch) == 4 + 3 + 3 and kinds.count(TaskEnd) == 3 and kinds[0] is Start
 
 
 def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    from jioc.methods.icarl import ICaRL
-
     states: list[tuple[Weights, Weights]] = []
     real = ICaRL.remember
 
@@ -201,9 +199,6 @@ def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.Monk
 
 
 def test_the_public_names() -> None:
-    import jioc
-    from jioc.config.schema import Config
-
     assert all(getattr(jioc, name) is not None for name in jioc.__all__)
     assert jioc.losses.cross_entropy and callable(jioc.run)
     with pytest.raises(Refused, match="'jiocc' is refused"):

@@ -1,9 +1,6 @@
-"""Read-outs before an alignment or a correction: what the head said until then, through files and interruptions."""
+"""Read-outs before an alignment or a correction: what the head gave until then."""
 
-import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ from helpers.learning import some, some_images, started
 from helpers.models import signed
 from jioc.config import values as settings
 from jioc.data.load import load
-from jioc.errors import Interrupted, Refused
+from jioc.errors import Refused
 from jioc.methods.aligned import Aligned
 from jioc.methods.bic import BiC
 from jioc.training.checkpoint import pack, unpack
@@ -26,7 +23,6 @@ from jioc.training.runner import Run
 QUICK: dict[str, Any] = {
     "data": "digits", "memory": 60, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu",
 }  # fmt: skip
-THREE = QUICK | {"method": "wa", "task_sizes": (4, 3, 3)}
 
 
 @torch.no_grad()
@@ -89,58 +85,12 @@ def test_uncorrected_is_the_head_before_the_newest_pair_was_fitted() -> None:
 # --- in files ---
 
 
-def without_gamma(path: Path) -> bytes:
-    """A state as versions before this read-out wrote it."""
-    state = unpack(path)
-    del state.get("method", state)["gamma"]
-    for row in state.get("rows", []):
-        row["readouts"] = {}
-    return pack(state)
-
-
-def test_a_model_from_before_the_readout_answers_without_it_and_learns_on(tmp_path: Path) -> None:
-    digits = load(settings.make(method="wa", data="digits"))
-    jioc.run(**QUICK, method="wa", task_sizes=(6, 4), out=tmp_path)
-    now = jioc.load(tmp_path).readouts(digits.test_x)
-    signed(tmp_path, without_gamma(tmp_path / "model.safetensors"))
-    learner = jioc.load(tmp_path, to_learn=True)
-    then = learner.readouts(digits.test_x)
-    assert [*then] == ["cnn", "nme"] and all(then[name].equal(now[name]) for name in then)
-    with pytest.raises(Refused, match="unknown read-out 'unaligned'; there is cnn, nme"):
-        learner.predict(digits.test_x[:2], "unaligned")
-    more = learner.learn(replace(digits, classes=[f"another {name}" for name in digits.classes]))
-    assert more.row is not None and "unaligned" in more.row["readouts"]
-
-
 def test_a_gamma_that_is_no_number_is_refused(tmp_path: Path) -> None:
     jioc.run(**QUICK, method="wa", task_sizes=(6, 4), out=tmp_path)
     for gamma in ("much", [1.0], {"a": 1}, torch.ones(3)):
         signed(tmp_path, pack(unpack(tmp_path / "model.safetensors") | {"gamma": gamma}))
         with pytest.raises(Refused, match="holds no whole model"):
             jioc.load(tmp_path)
-
-
-def test_a_run_from_before_the_readout_goes_on_and_claims_no_average_of_it(tmp_path: Path) -> None:
-    whole, old = tmp_path / "whole", tmp_path / "old"
-    jioc.run(**THREE, out=whole)
-    done: list[str] = []
-    with pytest.raises(Interrupted):
-        jioc.run(
-            **THREE, out=old, callback=lambda kind, _: done.append(kind), stop=lambda: done.count("task") == 2
-        )
-    for sums in (old / "checkpoint").rglob("checksums.json"):
-        states = {
-            sums.parent / name: without_gamma(sums.parent / name) for name in json.loads(sums.read_bytes())
-        }
-        for path, content in states.items():
-            path.write_bytes(content)
-        sums.write_text(json.dumps({path.name: hashlib.sha256(c).hexdigest() for path, c in states.items()}))
-    result = jioc.run(**THREE, out=old, resume=True)
-    assert [[*row["readouts"]] for row in result["tasks"]] == [[], [], ["unaligned"]]
-    assert (
-        result["complete"] and result["average"]["unaligned"] is None and result["average"]["cnn"] is not None
-    )
-    assert (old / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
 
 
 # --- learning on ---

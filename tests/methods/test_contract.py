@@ -1,0 +1,229 @@
+"""What a method that is not ours must keep to, each rule with its sentence, before a run has a folder."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.runs import collect_notes, logged
+from jioc.cli.main import main
+from jioc.errors import Refused
+from jioc.training.run import run
+
+QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
+WRONG = """
+from dataclasses import replace
+
+import torch.nn.functional as F
+
+import jioc
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="wrong", title="Wrong"))
+class Wrong(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return RETURNED
+"""
+
+
+@pytest.mark.parametrize(
+    ("returned", "sentence"),
+    [
+        (
+            '{"cls": F.cross_entropy(out.logits, batch.y)}',
+            "the loss 'cls' has the shape (); one number per image is",
+        ),
+        ('{"cls": 1.0}', "the loss 'cls' is a float; one number per image is needed"),
+        ("out.logits[:, 0]", "the loss of wrong returns Tensor; a dict of named terms is needed"),
+        ("None", "the loss of wrong returns NoneType; a dict"),
+        ("{}", "the loss of wrong returns an empty dict; a dict"),
+        ("{0: out.logits[:, 0]}", "the loss of wrong names a term 0; a name is a word, such as 'cls'"),
+        ('{"cls": batch.y}', "the loss 'cls' of wrong holds int64; floating-point numbers are needed"),
+        (
+            '{"cls": out.logits[:, 0].detach()}',
+            "the loss of wrong has no gradient: no term depends on what is trained",
+        ),
+        ('{"ce": out.logits[:, 0]}', "input coordination weighs the term 'cls', and this loss has only ce"),
+    ],
+)
+def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
+    returned: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "wrong.py").write_text(WRONG.replace("RETURNED", returned))
+    words = [*QUICK, "--coordinate", "jioc", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "wrong.py"), *words]) == 1
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
+
+
+def test_a_term_without_gradient_may_stand_beside_one_that_has_one(tmp_path: Path) -> None:
+    returned = (
+        '{"cls": F.cross_entropy(out.logits, batch.y, reduction="none"), "told": out.logits[:, 0].detach()}'
+    )
+    (tmp_path / "own.py").write_text(WRONG.replace("RETURNED", returned))
+    words = [
+        *["--tasks", "1", "--epochs", "1", "--backbone", "tiny", "--device", "cpu", "--out"],
+        str(tmp_path / "run"),
+    ]
+    assert main(["run", str(tmp_path / "own.py"), *words]) == 0
+    log = logged(tmp_path / "run")
+    assert set(log[-1]["terms"]) == {"cls", "told"}
+
+
+WEIGHED = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy, distill
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="weighed", title="Weighed", distils=True))
+class Weighed(jioc.Method):
+    def loss(self, batch, out, old, task):
+        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        if old is not None:
+            terms["kd"] = distill(out.logits[:, : task.n_old], old.logits)
+        return terms
+
+    def weights(self, task):
+        return WEIGHTS
+"""
+
+
+@pytest.mark.parametrize(
+    ("weights", "words", "sentence"),
+    [
+        ("{'cls': 1.0, 'KD': 100.0}", [], "'KD', which its loss does not return; it returns 'cls', 'kd'\n"),
+        (
+            "{'Kd': 1, 'KD': 1}",
+            ["--coordinate", "jioc"],
+            "weights of weighed weigh 'KD', 'Kd', which its loss does not",
+        ),
+        ("{'cls': 0.5, 'kd': 2.0, 'suppress': 0.5}", [], ""),
+        ("{'cls': 0.5, 'kd': 2.0, 'suppress': 0.5}", ["--coordinate", "jioc", "--host-kd", "drop"], ""),
+    ],
+)
+def test_a_weight_without_its_term_is_refused_once_there_are_old_classes(
+    weights: str, words: list[str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "weighed.py").write_text(WEIGHED.replace("WEIGHTS", weights))
+    words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", *words, "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "weighed.py"), *words]) == (1 if sentence else 0)
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == bool(sentence)
+    assert (tmp_path / "run").exists() == (not sentence)  # before the run has a folder
+    if not sentence:
+        assert {line["task"] for line in logged(tmp_path / "run")} == {1, 2}
+
+
+READS = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="reads", title="Reads", MORE))
+class Reads(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return {"cls": cross_entropy(out.logits, batch.y)}
+
+    def readouts(self, x):
+        z = self.net(x).logits
+        return RETURNED
+"""
+BESIDE = 'headline="far", readouts=("cnn", "far")'
+
+
+@pytest.mark.parametrize(
+    ("more", "returned", "sentence"),
+    [
+        ('headline="far"', '{"cnn": z}', "reads has the readouts cnn, nme, and 'far' must be among them"),
+        ('readouts=("far",)', '{"far": z}', "reads has the readouts far, and 'cnn' must be among them"),
+        (
+            "",
+            '{"head": z}',
+            "the readouts of reads are 'head'; a dict of scores with 'cnn' among them is needed",
+        ),
+        ("", "z", "the readouts of reads are Tensor; a dict of scores with 'cnn' among them is needed"),
+        (
+            "",
+            '{"cnn": z, "far": z[:, 1:]}',
+            "the readouts of reads: 'far' has the shape (1, 1); a score for each",
+        ),
+        (
+            "",
+            '{"cnn": z, "far": z.argmax(1).tolist()}',
+            "the readouts of reads: 'far' is a list; a score for each",
+        ),
+        (
+            "",
+            '{"head": z + len(self.means)}',
+            "the readouts of reads are 'head'; a dict of scores with 'cnn' among",
+        ),
+        (BESIDE, '{"cnn": z}', "reads is judged by 'far', and its readouts have given 'cnn'"),
+    ],
+)
+def test_read_outs_that_cannot_be_judged_are_refused(
+    more: str, returned: str, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "reads.py").write_text(READS.replace("MORE", more).replace("RETURNED", returned))
+    words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", "--out", str(tmp_path / "run")]
+    assert main(["run", str(tmp_path / "reads.py"), *words]) in (1, 2)
+    told = capsys.readouterr().err
+    assert sentence in told and told.count("\n") == 1
+    assert not (tmp_path / "run").exists()
+
+
+def test_read_outs_of_its_own_judge_a_method_and_its_exemplars_are_not_denied(tmp_path: Path) -> None:
+    """Scores of no class at first, as of prototypes that are yet to be found, are no mistake."""
+    returned = '{"cnn": z, "far": z[:, :0] if self.means is None else -z}'
+    (tmp_path / "reads.py").write_text(READS.replace("MORE", BESIDE).replace("RETURNED", returned))
+    notes: list[str] = []
+    result = run(
+        method=str(tmp_path / "reads.py"),
+        task_sizes=(8, 2),
+        memory=40,
+        first={"epochs": 1},
+        later={"epochs": 1},
+        device="cpu",
+        callback=collect_notes(notes),
+    )
+    assert (
+        result["headline"] == "far"
+        and result["average"]["far"] is not None
+        and result["tasks"][-1]["memory"] == 40
+    )
+    assert not any("no exemplar is kept" in text for text in notes)
+
+
+@pytest.mark.parametrize("memory", ["exemplars", "none"])
+def test_a_method_judged_by_the_means_of_exemplars_is_refused_without_any(
+    memory: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A method whose means are of something else keeps no exemplars by its entry, and is judged by them."""
+    own = '{"cnn": z}' if memory == "exemplars" else '{"cnn": z, "nme": -z}'
+    source = READS.replace("MORE", f'headline="nme", memory="{memory}"').replace("RETURNED", own)
+    (tmp_path / "reads.py").write_text(source)
+    words = [
+        "run",
+        str(tmp_path / "reads.py"),
+        *QUICK,
+        "--task-sizes",
+        "8,2",
+        "--epochs",
+        "1",
+        "--memory",
+        "0",
+    ]
+    ended = [main([*words, "--dry-run"]), main([*words, "--out", str(tmp_path / "run")])]
+    told = capsys.readouterr().err
+    if memory == "none":
+        assert ended == [0, 0]
+        return
+    assert ended == [2, 2] and not (tmp_path / "run").exists()
+    assert (
+        told.count("\n") == 2
+        and "--memory 0 keeps no exemplars, and reads is judged by their means (nme);" in told
+    )
+    with pytest.raises(Refused, match="judged by their means"):
+        run(method=str(tmp_path / "reads.py"), memory=0)

@@ -12,7 +12,7 @@ def accuracy(ranked: Tensor, y: Tensor, sizes: tuple[int, ...]) -> Accuracy:
     old = sum(sizes[:-1])
     ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
     return Accuracy(
-        all=100 * right.double().mean().item(),
+        all=_percent(right),
         new=_percent(right[y >= old]),
         old=_percent(right[y < old]),
         top5=_percent((ranked == y[:, None]).any(1)) if ranked.shape[1] == 5 else None,
@@ -33,7 +33,7 @@ def summary(rows: list[TaskRow], readouts: list[str]) -> dict[str, Figures]:
     figures: dict[str, Figures] = {kind: {} for kind in SUMMARIES}
     for name in dict.fromkeys([*readouts, *(name for row in rows for name in row.readouts)]):
         of = [row.by_readout[name] for row in rows if name in row.by_readout]
-        every = [accuracy.all for accuracy in of]
+        every = [accuracy.all for accuracy in of if accuracy.all is not None]
         whole = len(every) == len(rows) and bool(rows)
         figures["average"][name] = sum(every) / len(every) if whole else None
         figures["last"][name] = every[-1] if whole else None

@@ -7,7 +7,7 @@ result.average["cnn"], result.tasks[-1].cnn.old          or result["average"]["c
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -42,7 +42,7 @@ class Record(BaseModel):
 class Accuracy(Record):
     """Accuracy of a read-out after a task, on the test images of all classes seen."""
 
-    all: float
+    all: float | None  # None without test images, as of a learner
     new: float | None = None  # of the classes of the task just learnt
     old: float | None = None  # of those before; None in the first task
     top5: float | None = None  # None with fewer than five classes
@@ -132,17 +132,12 @@ class Result(Record):
     def save(self, path: Path) -> None:
         write(path, (json.dumps(self.plain(), indent=1, allow_nan=False) + "\n").encode())
 
-    @classmethod
-    def of_file(cls, content: bytes) -> Self:
-        return cls.model_validate_json(content)
-
 
 def read(path: Path) -> Result:
     """Read a result of at least a task; one that is damaged is refused with its name."""
     name = repr(str(path))
     try:
-        content = path.read_bytes()
-        values = json.loads(content)
+        values = json.loads(path.read_bytes())
     except OSError as error:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
@@ -153,7 +148,7 @@ def read(path: Path) -> Result:
     if version > FORMAT:
         raise Refused(f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it")
     try:
-        result = Result.of_file(content)
+        result = Result.model_validate(values)
     except ValidationError as error:
         raise _damaged(name, error) from None
     if not result.tasks:

@@ -19,7 +19,7 @@ from jioc.methods import registry, source
 from jioc.methods.contract import check_state
 from jioc.methods.record import record
 from jioc.nets.incremental import Net
-from jioc.results import DataRecord, Result, TaskRow
+from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
 from jioc.training import model
 from jioc.training.build import generators, images, make_method
@@ -153,6 +153,7 @@ class Run:
     def result(self) -> Result:
         summary: dict[str, Any] = {**metrics.summary(self.rows, list(self.spec.readouts))}
         return Result(
+            format=FORMAT,
             jioc=__version__,
             commit=self.commit,
             commits=self.commits,

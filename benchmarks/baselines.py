@@ -59,7 +59,7 @@ def told(place: Path, figures: list[Figure]) -> str:
     recipe = recipes.find("comparison")
     wanted = [runs.setting(run) for run in runs.planned(recipe, []) if baseline(run.config)]
     ours = [run for run in runs.read([place]) if run.complete and runs.setting(run) in wanted]
-    groups = runs.group(run for run in runs.planned(recipe, ours) if not run.planned)
+    groups = runs.group(run for run in runs.planned(recipe, ours) if not run.missing)
     rows = {g: beside(g, [f for f in figures if coded(g.config, f.method)]) for g in groups}
     shown = [g for g in groups if rows[g]]
     if not shown:

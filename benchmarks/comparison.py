@@ -31,7 +31,7 @@ def told(place: Path) -> str:
     groups = runs.group(runs.planned(recipe, ours))
     by_place: dict[str, dict[str, Group]] = {}
     for g in groups:
-        by_place.setdefault(g.place, {})[g.name] = g
+        by_place.setdefault(g.own_place, {})[g.name] = g
     names = dict.fromkeys(g.name for g in groups)
     lines = [f"| | {' | '.join(f'{p} | paper' for p in by_place)} |", "|---|" + "---:|---:|" * len(by_place)]
     for name in names:

@@ -25,7 +25,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from jioc.cli.console import table
-from jioc.errors import Failed, Refused, answered
+from jioc.errors import Failed, Refused, exit_status
 from jioc.files import write
 from jioc.report import runs
 from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
@@ -131,10 +131,10 @@ def pairs(groups: list[Group], coordinations: tuple[str, ...] = ("jioc",)) -> li
 def columns(place: Path) -> Columns:
     """The finished runs by column, balanced first, each in the order of the recipe."""
     read = [run for run in runs.read([place]) if run.complete and len(run.result["tasks"]) > 1]
-    ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.planned]
+    ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.missing]
     found: Columns = {}
     for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):
-        found.setdefault(g.scene, []).append(g)
+        found.setdefault(g.place, []).append(g)
     return found
 
 
@@ -296,7 +296,7 @@ def main() -> int:
     parser.add_argument("results", type=Path)
     parser.add_argument("target", type=Path, help="a folder for the figures")
     found = parser.parse_args()
-    return answered(lambda: print(f"drawn: {', '.join(map(str, draw(found.results, found.target)))}"))
+    return exit_status(lambda: print(f"drawn: {', '.join(map(str, draw(found.results, found.target)))}"))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ def told(found: Columns) -> str:
             ]
             theirs = number(paper.gain(paper.setting(pair.runs[0][1].result)), "+")
             lines.append(
-                f"| {' | '.join([groups[0].place or title, pair.name, str(len(both)), *cells, theirs])} |"
+                f"| {' | '.join([groups[0].own_place or title, pair.name, str(len(both)), *cells, theirs])} |"
             )
     if len(lines) == 2:
         raise Refused("the comparison's results hold no host with and without coordination, finished")

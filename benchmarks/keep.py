@@ -19,13 +19,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from jioc.report.checks import BY_TASK
-
-from jioc.config.schema import MACHINE, SEEDS, at
-from jioc.errors import Failed, Refused, answered
+from jioc.config.index import MACHINE, SEEDS
+from jioc.config.values import at
+from jioc.errors import Failed, Refused, exit_status
 from jioc.files import write
 from jioc.grid.plan import read_json
 from jioc.report import labels, runs
+from jioc.report.page import BY_TASK
 
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 
@@ -150,7 +150,7 @@ def main() -> int:
             + (f"; {unfinished} unfinished left out" if unfinished else "")
         )
 
-    return answered(keep)
+    return exit_status(keep)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from jioc.errors import Refused, answered
+from jioc.errors import Refused, exit_status
 from jioc.files import write
 from jioc.grid.plan import read_json
 
@@ -69,7 +69,7 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a csv file")
     found = parser.parse_args(words)
-    return answered(lambda: print(f"{keep(found.runs, found.target)} runs kept in {found.target}"))
+    return exit_status(lambda: print(f"{keep(found.runs, found.target)} runs kept in {found.target}"))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from jioc.errors import Refused
 
 def table() -> str:
     found = columns(RESULTS / "comparison")
-    places = {title: groups[0].place or title for title, groups in found.items()}
+    places = {title: groups[0].own_place or title for title, groups in found.items()}
     rows = told(found)
     if not rows:
         raise Refused("the comparison's results hold no host with and without JIOC, finished")

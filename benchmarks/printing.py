@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 
 from jioc import errors
-from jioc.cli.main import Reader
+from jioc.cli.stdout import PipeSafeStdout
 
 
 def main(about: str | None, table: Callable[[], str], words: list[str] | None) -> int:
@@ -17,5 +17,5 @@ def main(about: str | None, table: Callable[[], str], words: list[str] | None) -
 
 def answered(work: Callable[[], object]) -> int:
     """The exit status; who reads the output may leave (`… | head`), as that of a command of jioc."""
-    sys.stdout = Reader.behind(sys.stdout)
-    return errors.answered(work)
+    sys.stdout = PipeSafeStdout.behind(sys.stdout)
+    return errors.exit_status(work)

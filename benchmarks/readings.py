@@ -19,6 +19,7 @@ from typing import Any
 
 from printing import answered
 
+from jioc.config import index
 from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.files import write
@@ -111,7 +112,7 @@ def read(path: Path = STUDY) -> Study:
 def setting(row: Row, options: list[str]) -> Row:
     """The options that have a part in the run's loss, by name; the loss first."""
     loss = row["coordination.coordinate"]
-    idle = [f"coordination.{n}" for n in settings.without_effect(loss, "replace")]
+    idle = [f"coordination.{n}" for n in index.without_effect(loss, "replace")]
     return {"coordination.coordinate": loss} | {n: row[n] for n in options if n not in idle}
 
 

@@ -24,18 +24,20 @@ from jioc.cli import grid
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Failed, Interrupted, Refused
-from jioc.events import Callback
+from jioc.events import Callback, Epoch, Event
 from jioc.grid import options as launch
 from jioc.grid import ray as on_ray
 from jioc.grid import slurm as on_slurm
 from jioc.grid.pack import pack
-from jioc.grid.plan import Job, plan, scaled, select
+from jioc.grid.plan import Job, plan, select
 from jioc.grid.ray import Keeper, packed, unpacked
 from jioc.methods.registry import find
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
+from jioc.resolve.recipe_file import scaled
+from jioc.results import Result
 from jioc.training.run import run
-from jioc.training.store import must_be_the_same
+from jioc.training.store import refuse_other_settings
 
 BASE: dict[str, Any] = {
     "method": "icarl", "task_sizes": [4, 3, 3], "memory": 60, "later": {"epochs": 3}, "first": {"epochs": 4},
@@ -140,8 +142,8 @@ def test_runs_of_unlike_arithmetic_do_not_meet_in_one_process() -> None:
     seen = []
 
     def watch(i: int) -> Callback:
-        def tell(kind: str, what: Any) -> None:
-            if kind == "epoch":
+        def tell(event: Event) -> None:
+            if isinstance(event, Epoch):
                 seen.append((i, torch.backends.cudnn.deterministic, torch.backends.cuda.matmul.allow_tf32))
 
         return tell
@@ -152,8 +154,8 @@ def test_runs_of_unlike_arithmetic_do_not_meet_in_one_process() -> None:
         {"deterministic": True},
     )
     with torch_as_it_was():
-        found = pack([settings.make(**BASE | change) for change in changes], 3, callback=watch)
-    assert all(isinstance(result, dict) for result in found)
+        found = pack([resolve(settings.make(**BASE | change)) for change in changes], 3, callback=watch)
+    assert all(isinstance(result, Result) for result in found)
     assert {*seen} == {(0, True, False), (1, False, True), (2, True, False)}
 
 
@@ -162,7 +164,7 @@ def test_a_packed_run_whose_folder_is_taken_is_refused_before_images_are_read(
 ) -> None:
     (tmp_path / "taken").write_text("by another")
     monkeypatch.setattr("jioc.grid.pack.load", lambda *args: pytest.fail("images were read first"))
-    (found,) = pack([settings.make(**BASE)], 1, outs=[tmp_path])
+    (found,) = pack([resolve(settings.make(**BASE))], 1, outs=[tmp_path])
     assert isinstance(found, Refused) and "holds other files" in str(found)
 
 
@@ -201,8 +203,8 @@ def test_a_folder_is_not_the_data_set_of_its_name(tmp_path: Path) -> None:
     ours = settings.plain(resolve(settings.make(method="icarl", data="digits")))
     for kept, wanted in (("lost/digits", "digits"), ("digits", "lost/digits")):
         with pytest.raises(Refused, match="holds another run: data differ"):
-            must_be_the_same(tmp_path, ours | {"data": kept}, settings.make(**ours | {"data": wanted}))
-    must_be_the_same(tmp_path, ours | {"data": "lost/own"}, settings.make(**ours | {"data": "found/own"}))
+            refuse_other_settings(tmp_path, ours | {"data": kept}, settings.make(**ours | {"data": wanted}))
+    refuse_other_settings(tmp_path, ours | {"data": "lost/own"}, settings.make(**ours | {"data": "found/own"}))
 
 
 def test_a_failed_run_is_told_kept_and_does_not_stop_the_others(
@@ -258,7 +260,7 @@ def test_an_interrupted_grid_says_so_and_begins_no_other_run(
 ) -> None:
     asked = itertools.count()
     with pytest.raises(Interrupted, match="0 of 4 runs are finished"):
-        grid.main([file(tmp_path, **BOTH), "--out", str(tmp_path / "out")], lambda: next(asked) > 3)
+        grid._main([file(tmp_path, **BOTH), "--out", str(tmp_path / "out")], lambda: next(asked) > 3)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["grid.jsonl", "none-seed1"]
     assert [line["event"] for line in events(tmp_path / "out")] == ["begins", "stopped"]
 
@@ -273,9 +275,9 @@ def test_a_grid_tells_the_notes_of_its_data_and_can_be_stopped_while_images_are_
     words += ["--out", str(tmp_path / "out")]
     asked = itertools.count()
     with pytest.raises(Interrupted, match="0 of 2 runs are finished"):
-        grid.main(words, lambda: next(asked) > 0)  # once before the run, then as the first image is decoded
+        grid._main(words, lambda: next(asked) > 0)  # once before the run, then as the first image is decoded
     assert not (tmp_path / "out").exists() and not list((tmp_path / "cache").glob("*/about.json"))
-    assert grid.main(words, lambda: False) == 0
+    assert grid._main(words, lambda: False) == 0
     assert capsys.readouterr().out.count("'a/broken.png'") == 1
 
 
@@ -358,7 +360,7 @@ def test_a_file_combines_runs_and_matrix(tmp_path: Path) -> None:
     assert made["b-memory-50"]["memory"] == 50 and made["b-memory-50"]["coordination"] == {
         "coordinate": "jioc"
     }
-    with pytest.raises(Refused, match="names two runs"):
+    with pytest.raises(Refused, match="two runs are called 'memory-40'"):
         recipes.find(file(tmp_path, matrix={"memory": [40, 40]}))
 
 
@@ -438,7 +440,7 @@ def test_a_folder_whose_unpacking_was_cut_short_anywhere_goes_on_to_the_same_end
     for cut in range(len(files)):
         writes = itertools.count()
 
-        def write_digits(path: Path, content: bytes, writes: Any = writes, cut: int = cut) -> None:
+        def write(path: Path, content: bytes, writes: Any = writes, cut: int = cut) -> None:
             if next(writes) == cut:
                 raise InterruptedError
             path.write_bytes(content)

@@ -5,6 +5,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+from jioc.report.runs import Group, Run, group
+from jioc.results import Result
+
 
 def made(
     method: str = "icarl",
@@ -69,6 +72,21 @@ def made(
         "forgetting": {"cnn": 20.0, "nme": 10.0},
         "complete": done is None,
     }  # fmt: skip
+
+
+def jioc(**options: Any) -> dict[str, Any]:
+    """The setting of JIOC, with options of it."""
+    return {"coordination": {"coordinate": "jioc", **options}}
+
+
+def runs_of(*results: dict[str, Any]) -> list[Run]:
+    """The results as they are read from disk."""
+    return [Run(Path(str(i)), Result.model_validate(result)) for i, result in enumerate(results)]
+
+
+def groups_of(*results: dict[str, Any]) -> list[Group]:
+    """The results grouped and named, as tables and pages show them."""
+    return group(runs_of(*results))
 
 
 def read_out(result: dict[str, Any], name: str, value: float) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import pytest
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Interrupted, Refused
+from jioc.events import Epoch, Event, TaskEnd
 from jioc.integrations.loggers import SINKS, Live, figures, names, need
 from jioc.resolve.derive import resolve
+from jioc.results import Result, TaskRow
 from jioc.training.run import run
 
 Told = dict[str, dict[int, list[float]]]
@@ -34,18 +36,18 @@ class Kept:
         pass
 
 
-def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> dict[str, Any]:
+def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> Result:
     """A run stopped within its second task and taken up again, told to a sink; its result."""
     config = resolve(settings.make(method="icarl", **small, checkpoint_every=0))
     epochs: list[int] = []
 
-    def attempt(resume: bool, stop_after: int | None) -> dict[str, Any]:
+    def attempt(resume: bool, stop_after: int | None) -> Result:
         live = Live([sink], config, folder)
 
-        def tell(kind: str, what: dict[str, Any]) -> None:
-            live(kind, what)
-            if kind == "epoch":
-                epochs.append(what["epoch"])
+        def tell(event: Event) -> None:
+            live(event)
+            if isinstance(event, Epoch):
+                epochs.append(event.epoch)
 
         try:
             stop = (lambda: len(epochs) >= stop_after) if stop_after else None
@@ -58,7 +60,7 @@ def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> dict[
     return attempt(True, None)
 
 
-def check(told: Told, result: dict[str, Any]) -> None:
+def check(told: Told, result: Result) -> None:
     steps = 4 + 3 + 3  # epochs of the three tasks
     assert {step: len(values) for step, values in told["train/cls"].items()} == {
         s: 1 for s in range(1, steps + 1)
@@ -90,9 +92,9 @@ def test_a_row_that_was_kept_but_not_told_is_told_on_resuming(
     config, folder = resolve(settings.make(method="icarl", **small)), tmp_path / "run"
     live = Live(["wandb"], config, folder)
 
-    def deaf_to_the_last(kind: str, what: dict[str, Any]) -> None:
-        if kind != "task" or what["task"] < 3:
-            live(kind, what)
+    def deaf_to_the_last(event: Event) -> None:
+        if not isinstance(event, TaskEnd) or event.row.task < 3:
+            live(event)
 
     result = run(config, out=folder, callback=deaf_to_the_last)
     assert set(told["cnn/all"]) == {4, 7}
@@ -126,12 +128,14 @@ def test_without_a_sink_nothing_is_written(tmp_path: Path, small: dict[str, Any]
 
 def test_figures_are_the_rows_numbers() -> None:
     row = {
+        "task": 2,
+        "classes": [2, 4],
         "cnn": {"all": 50.0, "old": None, "new": 60.0},
         "nme": None,
         "readouts": {"boosted": {"all": 51.0, "old": 52.0, "new": 53.0}},
         "diagnostics": {"old_mass_on_new": 0.25, "drift_on_old": None, "mean_logits": [1.0]},
     }
-    assert dict(figures(row)) == {
+    assert dict(figures(TaskRow.model_validate(row))) == {
         "cnn/all": 50.0, "cnn/new": 60.0, "boosted/all": 51.0, "boosted/old": 52.0, "boosted/new": 53.0,
         "diagnostics/old_mass_on_new": 0.25,
     }  # fmt: skip

@@ -23,8 +23,9 @@ from jioc.data.load import load
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
 from jioc.resolve.derive import resolve
-from jioc.training.model import load as load_model
+from jioc.training.load import load as load_model
 from jioc.training.model import save
+from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -114,7 +115,7 @@ def test_five_calls_are_five_tasks_of_a_run() -> None:
     }  # fmt: skip
     config = resolve(settings.make(**values))
     data = load(config)
-    run = Run(config, data)
+    run = Run(preflight(config, data))
     for _ in range(3):
         run.learn_next()
     given = {"mean": data.mean, "std": data.std}

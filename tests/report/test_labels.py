@@ -147,7 +147,7 @@ def test_a_method_whose_memory_is_its_own_says_so() -> None:
 
 
 def own(host: str = "icarl", **values: Any) -> dict[str, Any]:
-    """A result of a method whose file has gone: one of ours, under another name, with a tenth of the schedules."""
+    """A result of a method whose file has gone: one of ours by another name, with a tenth of the schedules."""
     usual = SPECS[host]
     spec = replace(
         usual,
@@ -167,13 +167,7 @@ def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_fo
     found = groups_of(
         own(), own(later={"epochs": 30}), own(options={"kd_weight": 2.0}), own(**jioc()), resolved()
     )
-    assert [g.name for g in found] == [
-        "Mine",
-        "Mine, epochs 30",
-        "Mine, kd-weight 2",
-        "Mine + JIOC",
-        "iCaRL",
-    ]
+    assert [g.name for g in found] == ["Mine", "Mine, epochs 30", "Mine, kd-weight 2", "Mine + JIOC", "iCaRL"]
     assert names(own(later={"epochs": 30}), resolved()) == ["Mine, epochs 30", "iCaRL"]
     assert groups_of(own(later={"epochs": 30}))[0].place.endswith("epochs 30")
 

@@ -1,4 +1,4 @@
-"""Grids on a Ray cluster of two nodes and on submitit's local executor: whoever dies, all runs end as alone."""
+"""Grids on a Ray cluster of two nodes and on submitit's local executor: whatever dies, runs end as alone."""
 
 import collections
 import contextlib

@@ -1,4 +1,4 @@
-"""`jioc grid`: each run as if alone; killed anywhere, it goes on; a run that fails does not stop the others."""
+"""`jioc grid`: each run as if alone; killed anywhere, it goes on; a failed run does not stop the others."""
 
 import errno
 import itertools

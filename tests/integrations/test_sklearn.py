@@ -229,7 +229,7 @@ def test_the_scale_of_floats_is_measured() -> None:
 
 
 def test_labels_are_names() -> None:
-    """Other labels in the same order change no score; a label that sorts before the known ones moves the columns."""
+    """Other labels in the same order change no score; one that sorts before the known ones moves columns."""
     x, y = blobs(4)
     plain = in_parts(IncrementalClassifier(**QUICK), x, y, [2, 3], [0, 1])
     for labels in (

@@ -147,7 +147,7 @@ def test_a_method_whose_memory_is_its_own_says_so() -> None:
 
 
 def own(host: str = "icarl", **values: Any) -> dict[str, Any]:
-    """A result of a method whose file has gone: one of ours by another name, with a tenth of the schedules."""
+    """A result of a method whose file has gone: one of ours by another name, with a tenth of its epochs."""
     usual = SPECS[host]
     spec = replace(
         usual,

@@ -126,7 +126,7 @@ def test_the_teacher_is_the_network_as_the_experience_ended(av: SimpleNamespace)
 
 
 def test_less_is_forgotten_than_without_it(av: SimpleNamespace) -> None:
-    """Digits, five experiences of two, fifty exemplars; the mean over three seeds, which draw the order too."""
+    """Digits, five experiences of two, fifty exemplars; the mean over three seeds, each with its order."""
     plain, with_jioc = (
         torch.tensor([av.learn(loss(), seed) for seed in (1, 2, 3)]).mean(0)
         for loss in (torch.nn.CrossEntropyLoss, av.JIOCPlugin)

@@ -1,4 +1,7 @@
-"""From predictions to the accuracies of a task, and from tasks to the figures of a run. Percentages, unrounded."""
+"""From predictions to the accuracies of a task, and from tasks to the figures of a run.
+
+Percentages, unrounded.
+"""
 
 from torch import Tensor
 
@@ -6,7 +9,10 @@ from jioc.results import SUMMARIES, Accuracy, Figures, TaskRow
 
 
 def accuracy(ranked: Tensor, y: Tensor, sizes: tuple[int, ...]) -> Accuracy:
-    """Accuracies from each image's classes, best first (n, k), and label (n,); `sizes`: classes of each task so far."""
+    """Compute accuracies from each image's classes, best first (n, k), and its label (n,).
+
+    `sizes`: the number of classes of each task so far.
+    """
     ranked, y = ranked.cpu(), y.cpu()
     right = ranked[:, 0] == y
     old = sum(sizes[:-1])
@@ -26,24 +32,23 @@ def _percent(right: Tensor) -> float | None:
 
 
 def summary(rows: list[TaskRow], readouts: list[str]) -> dict[str, Figures]:
-    """`average`: mean of `all` over the tasks, the first included; `forgetting`: best minus final over past tasks.
+    """Summarise the tasks for these read-outs and any others they have; None for one that some task lacks.
 
-    Of those read-outs, and of what else the tasks have; None of one that some lack.
+    `average`: mean of `all` over the tasks, the first included; `forgetting`: best minus final of past tasks.
     """
     figures: dict[str, Figures] = {kind: {} for kind in SUMMARIES}
     for name in dict.fromkeys([*readouts, *(name for row in rows for name in row.readouts)]):
-        of = [row.by_readout[name] for row in rows if name in row.by_readout]
-        every = [accuracy.all for accuracy in of if accuracy.all is not None]
+        accuracies = [row.by_readout[name] for row in rows if name in row.by_readout]
+        every = [accuracy.all for accuracy in accuracies if accuracy.all is not None]
         whole = len(every) == len(rows) and bool(rows)
         figures["average"][name] = sum(every) / len(every) if whole else None
         figures["last"][name] = every[-1] if whole else None
-        figures["forgetting"][name] = (
-            _forgetting([a.per_task for a in of]) if whole and len(rows) > 1 else None
-        )
+        by_task = [accuracy.per_task for accuracy in accuracies]
+        figures["forgetting"][name] = _forgetting(by_task) if whole and len(rows) > 1 else None
     return figures
 
 
 def _forgetting(matrix: list[list[float | None]]) -> float:
-    """matrix[t][s]: accuracy on task s after learning task t."""
+    """Mean drop from the best to the final accuracy of past tasks; matrix[t][s]: on task s after task t."""
     columns = [[row[s] or 0.0 for row in matrix[s:]] for s in range(len(matrix) - 1)]
     return sum(max(column) - column[-1] for column in columns) / len(columns)

@@ -223,7 +223,7 @@ def test_a_folder_without_a_name_is_recorded_by_the_one_it_has(
     run(**there, out=tmp_path / "dot")
     run(**there | {"data": str(photos), "seed": 2}, out=tmp_path / "path")
     (one,) = group(read([tmp_path / "dot", tmp_path / "path"]))
-    assert len(one.runs) == 2 and one.place.startswith("photos, ")
+    assert len(one.runs) == 2 and one.scene.startswith("photos, ")
     kept = tmp_path / "dot" / "config.yaml"
     text, recorded = kept.read_text(), f"\ndata: {photos}\n"
     assert recorded in text

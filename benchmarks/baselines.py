@@ -1,5 +1,4 @@
-"""The baselines on balanced CIFAR-100 beside the paper's figures and PyCIL's (pycil.json), and their
-commands.
+"""The baselines on balanced CIFAR-100 beside the paper's figures and PyCIL's (pycil.json).
 
 python benchmarks/baselines.py    prints the table of docs/reproduction.md from results/comparison
 """

@@ -1,5 +1,4 @@
-"""The figures of the comparison, drawn from its results: figure 4 of the paper, and what JIOC does inside
-each host.
+"""The figures of the comparison: figure 4 of the paper, and what JIOC does inside each host.
 
     python benchmarks/figures.py benchmarks/results/comparison docs/figures
 
@@ -139,32 +138,32 @@ class Pair:
 
 
 def pairs(groups: list[Group], coordinations: tuple[str, ...] = ("jioc",)) -> list[Pair]:
-    found = []
+    matched = []
     for g in groups:
         if g.coordinate in coordinations and g.base is not None:
             without = {run.seeds: run for run in g.base.complete}
             both = [(without[run.seeds], run) for run in g.complete if run.seeds in without]
             if both:
-                found.append(Pair(g.name, both))
-    return found
+                matched.append(Pair(g.name, both))
+    return matched
 
 
 def columns(place: Path) -> Columns:
     """Read the finished runs by column, balanced first, each in the order of the recipe."""
     read = [run for run in runs.read([place]) if run.complete and len(run.result.tasks) > 1]
     ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.missing]
-    found: Columns = {}
+    by_place: Columns = {}
     for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):
-        found.setdefault(g.place, []).append(g)
-    return found
+        by_place.setdefault(g.place, []).append(g)
+    return by_place
 
 
 # --- the drawings ---
 
 
-def figure4(found: Columns) -> Figure | None:
+def figure4(by_place: Columns) -> Figure | None:
     shown: Columns = {}
-    for title, groups in found.items():
+    for title, groups in by_place.items():
         if ssil := [g for g in groups if g.config["method"] == "ssil"]:
             shown[title] = ssil
     if not shown:
@@ -194,8 +193,8 @@ def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
     ax.fill_between(seen, low, high, color=look["color"], alpha=0.15, linewidth=0)
 
 
-def claims(found: Columns) -> Figure | None:
-    shown = {title: of for title, groups in found.items() if (of := pairs(groups))}
+def claims(by_place: Columns) -> Figure | None:
+    shown = {title: of for title, groups in by_place.items() if (of := pairs(groups))}
     if not shown:
         return None
     measured = [claim for claim in CLAIMS if any(p.values(claim)[0] for of in shown.values() for p in of)]
@@ -258,10 +257,10 @@ def sheet(
 # --- the command ---
 
 
-def rows(found: Columns) -> list[list[str]]:
+def rows(by_place: Columns) -> list[list[str]]:
     """A row for each pair of each column: every claim without and with JIOC, and the change seed by seed."""
     lines = []
-    for title, groups in found.items():
+    for title, groups in by_place.items():
         for pair in pairs(groups):
             cells = []
             for claim in CLAIMS:
@@ -275,10 +274,10 @@ def rows(found: Columns) -> list[list[str]]:
 
 def draw(place: Path, target: Path) -> list[Path]:
     """Draw the figures and print the table; return the files written."""
-    found = columns(place)
+    by_place = columns(place)
     drawn = {}
     with matplotlib.rc_context(STYLE):
-        for name, figure in (("figure4", figure4(found)), ("pairs", claims(found))):
+        for name, figure in (("figure4", figure4(by_place)), ("pairs", claims(by_place))):
             if figure is not None:
                 content = io.BytesIO()
                 figure.savefig(content, format="svg", metadata={"Date": None})
@@ -292,7 +291,7 @@ def draw(place: Path, target: Path) -> list[Path]:
     except OSError as error:
         raise Failed(f"{str(target)!r} cannot be written to: {error.strerror}") from None
     heads = ["column", "pair", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
-    table(heads, rows(found))
+    table(heads, rows(by_place))
     return [*drawn]
 
 

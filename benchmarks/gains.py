@@ -1,5 +1,4 @@
-"""Table 6's setting, the full schedule: what each loss, control and reading changes against CE + KD, seed by
-seed.
+"""Table 6's setting, the full schedule: what each loss, control and reading changes against CE + KD.
 
 python benchmarks/gains.py    prints the table of docs/reproduction.md from results/table6*
 """

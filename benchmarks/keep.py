@@ -127,8 +127,10 @@ def missing(target: Path, text: str) -> list[str]:
 
 def refuse_runs(target: Path) -> None:
     """Refuse a folder of runs as the place for what is kept; a copy has no config.yaml."""
-    if found := next(target.rglob("config.yaml"), None):
-        raise Refused(f"{str(target)!r} is no place to keep results: {str(found.parent)!r} is a run's folder")
+    if config := next(target.rglob("config.yaml"), None):
+        raise Refused(
+            f"{str(target)!r} is no place to keep results: {str(config.parent)!r} is a run's folder"
+        )
 
 
 def put(path: Path, text: str) -> None:

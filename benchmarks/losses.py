@@ -1,5 +1,4 @@
-"""Keep what every stage of training began and ended with: a line for each term of the loss, from the runs'
-logs.
+"""Keep the losses with which every stage of training began and ended, from the runs' logs.
 
     python benchmarks/losses.py runs/comparison benchmarks/results/comparison-losses.csv
 

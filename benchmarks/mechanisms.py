@@ -1,5 +1,4 @@
-"""The paper's claims of what JIOC does inside a network, host by host: without → with JIOC, the change by
-seeds.
+"""The paper's claims of what JIOC does inside a network, host by host: without → with JIOC, and the change.
 
 python benchmarks/mechanisms.py    prints the table of docs/reproduction.md from results/comparison
 """
@@ -14,9 +13,9 @@ from jioc.errors import Refused
 
 
 def table() -> str:
-    found = columns(RESULTS / "comparison")
-    places = {place: groups[0].own_place or place for place, groups in found.items()}
-    measured = rows(found)
+    by_place = columns(RESULTS / "comparison")
+    places = {place: groups[0].own_place or place for place, groups in by_place.items()}
+    measured = rows(by_place)
     if not measured:
         raise Refused("the comparison's results hold no host with and without JIOC, finished")
     heads = ["column", "run", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]

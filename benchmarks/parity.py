@@ -1,5 +1,4 @@
-"""The fast engine beside the eager one in full precision: means over seeds, and their difference seed by
-seed.
+"""The fast engine beside the eager one in full precision: means over seeds, and their difference.
 
 python benchmarks/parity.py    prints the table of docs/performance.md from results/parity.csv
 """

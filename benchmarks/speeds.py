@@ -1,5 +1,4 @@
-"""The table of speeds that `speed.py --json` measured: images a second, and the ratio to the usual loop
-beside them.
+"""The table of speeds that `speed.py --json` measured: images a second, and the ratio to the usual loop.
 
     python benchmarks/speeds.py benchmarks/results/speed/*.json
 

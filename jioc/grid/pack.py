@@ -1,5 +1,4 @@
-"""Several independent runs in one process on one device: a thread and a CUDA stream each, the data loaded
-once.
+"""Several independent runs in one process on one device: a thread and a CUDA stream each, one data set.
 
 Small networks leave most of a large GPU idle, and their steps replay from graphs, so that one process feeds
 many. A run gives the same result packed as alone. One that fails does not stop the others.

@@ -51,11 +51,8 @@ class JobRuns:
             outcomes = run_here(left, self.at_once, stop)
         if stop():
             self.leave(stop.signal == preempted, preempted)
-        failures = {}
-        for job, outcome in zip(left, outcomes, strict=True):
-            if isinstance(outcome, Exception):
-                failures[job.name] = sentence(outcome)
-        return failures
+        ended = zip(left, outcomes, strict=True)
+        return {job.name: sentence(error) for job, error in ended if isinstance(error, Exception)}
 
     @staticmethod
     def leave(at_once: bool, preempted: int) -> None:

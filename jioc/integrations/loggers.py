@@ -103,11 +103,8 @@ class Live:
 
     def _last_step(self, task: int) -> int:
         """The last step of a task."""
-        ends = [0]
-        for key, (start, epochs) in self.stages.items():
-            if int(key.split("/")[0]) <= task:
-                ends.append(start + epochs)
-        return max(ends)
+        learnt = [span for key, span in self.stages.items() if int(key.split("/")[0]) <= task]
+        return max((start + epochs for start, epochs in learnt), default=0)
 
     def _catch_up(self) -> None:
         """Log the tasks of the result that were not logged, as of a run killed right after a checkpoint."""

@@ -65,11 +65,8 @@ def save(groups: list[Group], folder: Path) -> list[Path]:
         raise Failed(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
     import matplotlib
 
-    paths = []
     with matplotlib.rc_context(STYLE):
-        for name, figure in draw(groups).items():
-            paths += _write(figure, folder, name)
-    return paths
+        return [path for name, figure in draw(groups).items() for path in _write(figure, folder, name)]
 
 
 def draw(groups: list[Group]) -> dict[str, "Figure"]:
@@ -88,11 +85,8 @@ def draw(groups: list[Group]) -> dict[str, "Figure"]:
 
 def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], panels: list[Any]) -> dict[str, "Figure"]:
     """Draw all panels, on as many sheets as they need: tasks, tasks-2, ..."""
-    sheets = {}
-    for i in range(0, len(panels), PANELS):
-        number = i // PANELS + 1
-        sheets[f"{name}-{number}" if number > 1 else name] = draw(panels[i : i + PANELS])
-    return sheets
+    sheets = [panels[i : i + PANELS] for i in range(0, len(panels), PANELS)]
+    return {f"{name}-{i}" if i > 1 else name: draw(sheet) for i, sheet in enumerate(sheets, 1)}
 
 
 def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
@@ -240,10 +234,7 @@ def tails(groups: list[Group]) -> dict[tuple[int, ...], str]:
             if run.long_tailed:
                 first.setdefault(tuple(run.result.counts), g)
     places = [g.own_place for g in first.values()]
-    titles = {}
-    for counts, g in first.items():
-        titles[counts] = g.own_place if places.count(g.own_place) == 1 else g.label
-    return titles
+    return {counts: g.own_place if places.count(g.own_place) == 1 else g.label for counts, g in first.items()}
 
 
 def long_tails(titled: list[tuple[tuple[int, ...], str]]) -> "Figure":

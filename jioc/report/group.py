@@ -163,8 +163,7 @@ class Group:
         return [run for run in self.runs if run.complete]
 
     def figures(self, kind: str, readout: str) -> list[float]:
-        figures = [run.figure(kind, readout) for run in self.runs]
-        return [figure for figure in figures if figure is not None]
+        return [v for run in self.runs if (v := run.figure(kind, readout)) is not None]
 
     def gains(self, readout: str) -> list[float]:
         """What coordination adds to `average`, for each seed that both have finished."""
@@ -180,20 +179,17 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
 
     That is itself, or another that it repeats in every run that has it, as FOSTER's `boosted` repeats `cnn`.
     """
-    runs = [run for g in groups for run in g.runs]
-    accuracies = [(run, run.readouts) for run in runs]
+    accuracies = [(run, run.readouts) for g in groups for run in g.runs]
     names: dict[str, None] = {}
     for run, readouts in accuracies:
         names |= dict.fromkeys([run.headline, *readouts])
 
     def repeats(name: str, other: str) -> bool:
         having = [(run, readouts) for run, readouts in accuracies if name in readouts]
-        for run, readouts in having:
-            if readouts[name] != readouts.get(other):
-                return False
-            if any(run.figure(kind, name) != run.figure(kind, other) for kind in ("average", "last")):
-                return False
-        return bool(having)
+        same = [readouts[name] == readouts.get(other) for _, readouts in having]
+        for kind in ("average", "last"):
+            same += [run.figure(kind, name) == run.figure(kind, other) for run, _ in having]
+        return bool(having) and all(same)
 
     shown: dict[str, str] = {}
     for name in names:

@@ -21,7 +21,7 @@ from jioc.text import coordinated, counted, printable
 IN_PLACE = index.labelled("place")
 NO_DEPARTURES = {*index.labelled("title"), *IN_PLACE}  # the title and the place tell these settings
 IMAGES = index.grouped("images")  # the settings that decide which images there are
-COORDINATIONS = ("none", "ic", "oc", "jioc")  # in the order of a table
+COORDINATIONS = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}  # in the order of a table
 
 
 def assign(groups: list[Group]) -> list[Group]:
@@ -54,8 +54,7 @@ def _sorted(changes: dict[Group, Values], methods: list[str]) -> list[Group]:
     """Sort the groups of a place by method, coordination, and the settings in which they differ."""
 
     def rank(g: Group) -> tuple[Any, ...]:
-        known = g.coordinate in COORDINATIONS
-        coordination = COORDINATIONS.index(g.coordinate) if known else len(COORDINATIONS)
+        coordination = COORDINATIONS.get(g.coordinate, len(COORDINATIONS))
         return methods.index(g.config["method"]), coordination, [_rank(*one) for one in changes[g].items()]
 
     return sorted(changes, key=rank)
@@ -155,12 +154,10 @@ def departures(config: Values, spec: Spec | None = None) -> Values:
     entry = DATASETS.get(data) or in_memory(data, 10, config.get("image_size") or 32)
     values = flat({name: value for name, value in config.items() if name != "given"})
     departing = Known(dict(values), spec, entry).fill().departures()
-    found = {}
-    for path, one in index.every(spec.options if spec else None).items():
-        recorded = values.get(path) is not None and path not in NO_DEPARTURES
-        if recorded and path in departing and (spec or "method" not in one.follows):
-            found[path] = departing[path]
-    return found
+    known = index.every(spec.options if spec else None)
+    paths = [path for path, one in known.items() if spec or "method" not in one.follows]
+    recorded = [path for path in paths if values.get(path) is not None and path not in NO_DEPARTURES]
+    return {path: departing[path] for path in recorded if path in departing}
 
 
 # --- the place ---
@@ -183,11 +180,8 @@ def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
     """
     c = g.config
     data = f"{data_name(g)} (images {g.images[:8]})" if with_images else data_name(g)
-    tail = ""
-    if c.get("long_tail") is not None:
-        tail = f"long tail {show(c['long_tail'])}"
-    elif beside_tail:
-        tail = "balanced" if c.get("data") in DATASETS else "no long tail"
+    balanced = "balanced" if c.get("data") in DATASETS else "no long tail"
+    tail = balanced * beside_tail if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}"
     per_class = c.get("memory_per_class")
     memory = counted(per_class or c.get("memory", 0), "exemplar") + (" a class" if per_class else "")
     holdout = f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else ""
@@ -246,11 +240,7 @@ def as_flags(values: Values) -> list[str]:
 def differing(configs: list[Values]) -> list[str]:
     """Dotted names of the settings in which the configurations differ, those of the place first."""
     names = {name for config in configs[1:] for name in differences(configs[0], config)}
-
-    def rank(name: str) -> tuple[int, str]:
-        return IN_PLACE.index(name) if name in IN_PLACE else len(IN_PLACE), name
-
-    return sorted(names, key=rank)
+    return [name for name in IN_PLACE if name in names] + sorted(names.difference(IN_PLACE))
 
 
 def show(value: Any) -> str:

@@ -7,7 +7,7 @@ from jioc.report.group import Group
 from jioc.results import Environment
 from jioc.text import counted, printable
 
-NAMED = 6  # rows that a note names; of more it tells the number
+NAMED = 6  # at most, in a note; of more it says the number
 
 
 def seeds(groups: list[Group]) -> str:
@@ -35,21 +35,19 @@ def _not_run(groups: list[Group]) -> list[str]:
         if missing and len(missing) < len(g.runs):
             which = f"{'seeds' if len(missing) > 1 else 'seed'} {' '.join(missing)}"
             rows.setdefault(which, []).append(g.label)
-    notes = []
-    for which, names in rows.items():
-        listed = "; ".join(names) if len(names) <= NAMED else f"{len(names)} rows"
-        notes.append(f"wanted and not run, {which}: {listed}")
-    return notes
+    return [f"wanted and not run, {which}: {_listed(names, 'rows')}" for which, names in rows.items()]
 
 
 def _other_images(groups: list[Group]) -> list[str]:
     """The data sets of one name that hold different images."""
     sets = {g.place_parts[0]: g.runs[0].config.get("data") for g in labels.of_other_images(groups)}
-    if not sets:
-        return []
-    places = "; ".join(f"{name} from {place}" for name, place in sets.items())
-    listed = places if len(sets) <= NAMED else f"{len(sets)} sets"
-    return [printable(f"not averaged together, other images (data.fingerprint in result.json): {listed}")]
+    listed = _listed([f"{name} from {place}" for name, place in sets.items()], "sets")
+    note = f"not averaged together, other images (data.fingerprint in result.json): {listed}"
+    return [printable(note)] if sets else []
+
+
+def _listed(names: list[str], kind: str) -> str:
+    return "; ".join(names) if len(names) <= NAMED else f"{len(names)} {kind}"
 
 
 def _not_averaged(groups: list[Group]) -> list[str]:

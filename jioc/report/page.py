@@ -52,7 +52,8 @@ def content(groups: list[Group]) -> dict[str, Any]:
     runs = []
     for i, g in enumerate(groups):
         for run in g.runs:
-            scenario = _scenario(run)
+            result, tailed = run.result, run.long_tailed
+            scenario = {"classes": result.classes, "counts": result.counts, "tailed": tailed}
             if scenario not in scenarios:
                 scenarios.append(scenario)
             runs.append(_run(run, i, scenarios.index(scenario), {*shown.values()}))
@@ -64,11 +65,6 @@ def content(groups: list[Group]) -> dict[str, Any]:
         "differences": _differences(groups),
         "versions": sorted({str(run.result.jioc) for g in groups for run in g.runs}),
     }
-
-
-def _scenario(run: Run) -> dict[str, Any]:
-    """What runs on the same classes share."""
-    return {"classes": run.result.classes, "counts": run.result.counts, "tailed": run.long_tailed}
 
 
 def _group(g: Group, groups: list[Group], shown: dict[str, str]) -> dict[str, Any]:

@@ -28,9 +28,7 @@ def _csv(sheet: Sheet) -> str:
     out = csv.writer(text, lineterminator="\n")
     cells = [[figure.fields() for figure in line.figures] for line in sheet.lines]
     suffixes = [list(fields) for fields in cells[0]] if cells else [[""]] * len(sheet.figure_heads)
-    heads = []
-    for head, kinds in zip(sheet.figure_heads, suffixes, strict=True):
-        heads += [head + kind for kind in kinds]
+    heads = [head + kind for head, kinds in zip(sheet.figure_heads, suffixes, strict=True) for kind in kinds]
     with_outcome = any(line.outcome for line in sheet.lines)
     out.writerow(["setting", *sheet.name_heads, "n", *heads, *["outcome"] * with_outcome])
     for line, fields in zip(sheet.lines, cells, strict=True):

@@ -1,4 +1,4 @@
-"""The baselines on balanced CIFAR-100 beside the paper's figures and PyCIL's (pycil.json), and the line of each.
+"""The baselines on balanced CIFAR-100 beside the paper's figures and PyCIL's (pycil.json).
 
 python benchmarks/baselines.py    prints the table of docs/reproduction.md from results/comparison
 """
@@ -15,133 +15,120 @@ from gains import RESULTS, name_of
 
 from jioc.errors import Refused
 from jioc.report import paper, runs
-from jioc.report.runs import Group
-from jioc.report.tables import cell, provenance, spread
+from jioc.report.group import Group
+from jioc.report.notes import provenance
+from jioc.report.tables import cell, spread
 from jioc.resolve import recipes
 from jioc.resolve.pycil import METHODS
 
 TOLERANCE = 2.0  # points
-READ = 0.5  # more, where a figure was read off a plot
-HEADS = [
-    "run",
-    "read-out",
-    "n",
-    "ours",
-    "paper",
-    "difference",
-    "within",
-    "PyCIL",
-    "difference",
-    "within",
-    "source",
+READ_OFF = 0.5  # points more, for a figure that was read off a plot
+OURS = ["run", "read-out", "n", "ours"]
+THEIRS = ["paper", "difference", "within", "PyCIL", "difference", "within", "source"]
+NOTES = [
+    "ours and PyCIL's: the average over the tasks, in brackets the accuracy after the last; "
+    "paper: its average",
+    f"within: no figure is more than {TOLERANCE:g} points away, "
+    f"{TOLERANCE + READ_OFF:g} where it was read off a plot",
 ]
+Values = tuple[list[float], list[float]]  # average and last, seed by seed
+Theirs = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Of PyCIL: a method by one read-out."""
+    """PyCIL's figures of a method by one read-out."""
 
     method: str
     readout: str
     average: float | None
     last: float | None
-    read: bool
+    read_off: bool
     source: str
 
 
-def table() -> str:
-    found = json.loads((Path(__file__).parent / "pycil.json").read_text(encoding="utf-8"))
-    return told(RESULTS / "comparison", [Figure(*row) for row in found["figures"]])
+def pycil_figures() -> list[Figure]:
+    content = json.loads((Path(__file__).parent / "pycil.json").read_text(encoding="utf-8"))
+    return [Figure(*row) for row in content["figures"]]
 
 
-def told(place: Path, figures: list[Figure]) -> str:
-    """Rows in the recipe's order; a method that neither the paper nor PyCIL has a figure of is left out."""
+def table(results: Path = RESULTS / "comparison", figures: list[Figure] | None = None) -> str:
+    """Rows in the recipe's order; a method of which neither the paper nor PyCIL has a figure is left out."""
+    figures = pycil_figures() if figures is None else figures
     recipe = recipes.find("comparison")
-    wanted = [runs.setting(run) for run in runs.planned(recipe, []) if baseline(run.config)]
-    ours = [run for run in runs.read([place]) if run.complete and runs.setting(run) in wanted]
-    groups = runs.group(run for run in runs.planned(recipe, ours) if not run.planned)
-    rows = {g: beside(g, [f for f in figures if coded(g.config, f.method)]) for g in groups}
+    wanted = [runs.setting(run) for run in runs.planned(recipe, []) if is_baseline(run.config)]
+    ours = [run for run in runs.read([results]) if run.complete and runs.setting(run) in wanted]
+    groups = runs.group(run for run in runs.planned(recipe, ours) if not run.missing)
+    rows = {g: compared_rows(g, [f for f in figures if as_in_pycil(g.config, f.method)]) for g in groups}
     shown = [g for g in groups if rows[g]]
     if not shown:
-        raise Refused(f"{str(place)!r} holds no finished baseline of the comparison's balanced column")
-    notes = [
-        "ours and PyCIL's: the average over the tasks, in brackets the accuracy after the last; paper: its average",
-        f"within: no figure is more than {TOLERANCE:g} points away, {TOLERANCE + READ:g} where it was read off a plot",
-        *provenance(shown),
-    ]
-    lines = [HEADS, ["---"] * 2 + ["---:"] * 8 + ["---"], *(row for g in shown for row in rows[g])]
-    wide = max(len(repeated(g)) for g in shown)
-    again = [f"{repeated(g):{wide}}  # {g.name}" for g in shown]
-    return "\n".join(
-        [
-            *(f"| {' | '.join(line)} |" for line in lines),
-            "",
-            *(f"- {n}" for n in notes),
-            "",
-            "```",
-            *again,
-            "```",
-        ]
-    )
+        raise Refused(f"{str(results)!r} holds no finished baseline of the comparison's balanced column")
+    cells = [OURS + THEIRS, ["---"] * 2 + ["---:"] * 8 + ["---"]]
+    for g in shown:
+        cells += rows[g]
+    lines = [f"| {' | '.join(line)} |" for line in cells]
+    notes = [f"- {note}" for note in [*NOTES, *provenance(shown)]]
+    width = max(len(command(g)) for g in shown)
+    commands = [f"{command(g):{width}}  # {g.name}" for g in shown]
+    return "\n".join([*lines, "", *notes, "", "```", *commands, "```"])
 
 
-def baseline(config: dict[str, Any]) -> bool:
+def is_baseline(config: dict[str, Any]) -> bool:
     return config["long_tail"] is None and config["coordination"]["coordinate"] == "none"
 
 
-def coded(config: dict[str, Any], method: str) -> bool:
-    """Whether it is the method as PyCIL has it in its code."""
-    return config["method"] == method and all(
-        config["options"][k] == v for k, v in METHODS[method].options.items()
-    )
+def as_in_pycil(config: dict[str, Any], method: str) -> bool:
+    """Whether it is the method in the form that PyCIL's code has."""
+    options = METHODS[method].options.items()
+    return config["method"] == method and all(config["options"][name] == value for name, value in options)
 
 
-def beside(g: Group, figures: list[Figure]) -> list[list[str]]:
-    """A line for each of PyCIL's figures; the paper's, which is of the head, stands in the first of the head's."""
-    theirs, lines, shown = paper.average(cell(g)), list[list[str]](), ""
-    if theirs is not None and not any(f.readout == "cnn" for f in figures):
+def compared_rows(g: Group, figures: list[Figure]) -> list[list[str]]:
+    """A row for each of PyCIL's figures; the paper's, which is the head's, stands in the head's first row."""
+    theirs = paper.average(cell(g))
+    if theirs is not None and not any(figure.readout == "cnn" for figure in figures):
         figures = [Figure(g.config["method"], "cnn", None, None, False, "–"), *figures]
-    for f in figures:
-        values = g.figures("average", f.readout), g.figures("last", f.readout)
-        ours = [f.readout.upper(), str(len(values[0])), both(*map(spread, values))]
-        ours += compared(values, (theirs if f.readout == "cnn" else None, None), TOLERANCE)
-        pycil = compared(values, (f.average, f.last), TOLERANCE + READ * f.read)
-        lines.append(
-            [g.name * (not lines), *([""] * len(ours) if f.readout == shown else ours), *pycil, f.source]
-        )
-        shown = f.readout
-    return lines
-
-
-Values = tuple[list[float], list[float]]  # average and last, seed by seed
-Theirs = tuple[float | None, float | None]
+    rows: list[list[str]] = []
+    above = ""  # the read-out of the row above
+    for figure in figures:
+        values = g.figures("average", figure.readout), g.figures("last", figure.readout)
+        ours = [""] * 6
+        if figure.readout != above:
+            ours = [figure.readout.upper(), str(len(values[0])), with_last(*map(spread, values))]
+            ours += compared(values, (theirs if figure.readout == "cnn" else None, None), TOLERANCE)
+        tolerance = TOLERANCE + (READ_OFF if figure.read_off else 0)
+        pycil = compared(values, (figure.average, figure.last), tolerance)
+        rows.append(["" if rows else g.name, *ours, *pycil, figure.source])
+        above = figure.readout
+    return rows
 
 
 def compared(ours: Values, theirs: Theirs, tolerance: float) -> list[str]:
-    """Their figures, ours less theirs, and whether none is farther away than the tolerance."""
-    less = [None if b is None else statistics.fmean(a) - b for a, b in zip(ours, theirs, strict=True)]
-    if less == [None, None]:
+    """Their figures, ours minus theirs, and whether none is farther away than the tolerance."""
+    apart = [None if b is None else statistics.fmean(a) - b for a, b in zip(ours, theirs, strict=True)]
+    if apart == [None, None]:
         return ["–"] * 3
-    within = all(abs(points) <= tolerance for points in less if points is not None)
-    told = [
-        both(*(None if v is None else f"{v:{form}}" for v in of))
-        for of, form in ((theirs, ""), (less, "+.2f"))
-    ]
-    return [*told, "yes" if within else "**no**"]
+    within = all(abs(points) <= tolerance for points in apart if points is not None)
+    shown = [None if value is None else f"{value}" for value in theirs]
+    differences = [None if points is None else f"{points:+.2f}" for points in apart]
+    return [with_last(*shown), with_last(*differences), "yes" if within else "**no**"]
 
 
-def both(average: str | None, last: str | None) -> str:
+def with_last(average: str | None, last: str | None) -> str:
+    """55.00 (35.00): the average, and in brackets the accuracy after the last task, where they are known."""
     return " ".join([average] * (average is not None) + [f"({last})"] * (last is not None))
 
 
-def repeated(g: Group) -> str:
+def command(g: Group) -> str:
+    """The command that repeats the group."""
     seeds = sorted(run.config["seed"] for run in g.complete)
-    said = "" if tuple(seeds) == recipes.find("comparison").seeds else f" --seeds {' '.join(map(str, seeds))}"
-    return f"jioc grid comparison --only {name_of(g.runs[0])}{said}"
+    usual = tuple(seeds) == recipes.find("comparison").seeds
+    given = "" if usual else f" --seeds {' '.join(map(str, seeds))}"
+    return f"jioc grid comparison --only {name_of(g.runs[0])}{given}"
 
 
-def main(words: list[str] | None = None) -> int:
-    return printing.main(__doc__, table, words)
+def main(argv: list[str] | None = None) -> int:
+    return printing.main(__doc__, table, argv)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""The figures of the comparison, drawn from its results: figure 4 of the paper, and what JIOC does inside each host.
+"""The figures of the comparison: figure 4 of the paper, and what JIOC does inside each host.
 
     python benchmarks/figures.py benchmarks/results/comparison docs/figures
 
-figure4.svg: SS-IL against SS-IL with output coordination, the accuracy after each task. pairs.svg: the paper's claims
-measured on each host without and with JIOC, as means over the tasks after the first (lengths of rows: after the last
-task, and not of cosine heads, in which they have no part); the same figures are printed as a table. A single pair has
-no verdict: it is hollow and grey. A column of the comparison is a panel, or a row of panels; what has not been run is
-left out.
+figure4.svg: SS-IL against SS-IL with output coordination, the accuracy after each task. pairs.svg: the
+paper's claims measured on each host without and with JIOC, as means over the tasks after the first (weight
+norms: after the last task, and not of cosine heads, in which they have no part); the same figures are printed
+as a table. A single seed has no verdict: it is hollow and grey. A column of the comparison is a panel, or a
+row of panels; what has not been run is left out.
 """
 
 import argparse
@@ -25,20 +25,28 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from jioc.cli.console import table
-from jioc.errors import Failed, Refused, answered
+from jioc.errors import Failed, Refused, exit_status
 from jioc.files import write
 from jioc.report import runs
 from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
-from jioc.report.runs import Group, Run, mean_std
+from jioc.report.group import Group, Run, mean_std
 from jioc.report.tables import number, spread
 from jioc.resolve import recipes
+from jioc.results import Diagnostics
 
-Columns = dict[str, list[Group]]
-COSINE = ("podnet", "coil")  # heads in which the length of a row has no part
+Columns = dict[str, list[Group]]  # by place
+COSINE = ("podnet", "coil")  # methods with heads in which weight norms have no part
 GREY = "#5f6368"
-Look = tuple[str, str, str]  # ink, mark, what fills the mark
+LOOKS = [{"color": colour, "marker": mark} for colour, mark in zip(COLOURS, MARKS, strict=True)]
+Look = tuple[str, str, str]  # colour, mark, what fills the mark
 NEARER, FARTHER = (COLOURS[0], "o", COLOURS[0]), (COLOURS[1], "s", COLOURS[1])
 SAME, ALONE = (GREY, "D", GREY), (GREY, "D", "white")
+VERDICTS = {
+    NEARER: "with JIOC: nearer to the aim",
+    FARTHER: "with JIOC: farther",
+    SAME: "with JIOC: the same",
+    ALONE: "with JIOC: one seed, no verdict",
+}
 
 
 # --- what is measured ---
@@ -55,33 +63,37 @@ class Claim:
     wide: bool = False  # figures of several orders of magnitude, zero among them
 
 
+def diagnostics(run: Run) -> list[Diagnostics]:
+    """Those of the tasks after the first."""
+    return [row.diagnostics or Diagnostics() for row in run.result.tasks[1:]]
+
+
 def diagnostic(name: str) -> Callable[[Run], float | None]:
-    return lambda run: mean_std([v for row in later(run) if (v := row["diagnostics"].get(name)) is not None])[
-        0
-    ]
+    """Measure the mean of a diagnostic over the tasks after the first."""
 
+    def measure(run: Run) -> float | None:
+        values = [measured[name] for measured in diagnostics(run)]
+        return mean_std([value for value in values if value is not None])[0]
 
-def later(run: Run) -> list[dict[str, Any]]:
-    """The rows of the tasks after the first."""
-    return [row | {"diagnostics": row.get("diagnostics") or {}} for row in run.result["tasks"][1:]]
+    return measure
 
 
 def new_over_old(run: Run) -> float | None:
-    """Mean length of the new classes' rows over that of the old classes', after the last task."""
-    *_, last = later(run)
-    norms, first = last["diagnostics"].get("weight_norms"), last["classes"][0]
+    """The mean weight norm of the new classes over that of the old classes, after the last task."""
+    norms: Any = diagnostics(run)[-1].weight_norms
+    first = run.result.tasks[-1].classes[0]
     if norms is None or run.config["method"] in COSINE:
         return None
     return (sum(norms[first:]) / len(norms[first:])) / (sum(norms[:first]) / first)
 
 
 def many_less_few(run: Run) -> float | None:
-    gaps = [d["many"] - d["few"] for row in later(run) if (d := row["diagnostics"]).get("few") is not None]
+    gaps = [d.many - d.few for d in diagnostics(run) if d.many is not None and d.few is not None]
     return mean_std(gaps)[0]
 
 
 def new_less_old(run: Run) -> float | None:
-    return mean_std([row["new"] - row["old"] for row in run.readouts[run.headline][1:]])[0]
+    return mean_std([accuracy["new"] - accuracy["old"] for accuracy in run.readouts[run.headline][1:]])[0]
 
 
 CLAIMS = (
@@ -95,55 +107,65 @@ CLAIMS = (
 
 @dataclass(frozen=True)
 class Pair:
-    """A host and the same coordinated, by the seeds that both have; named by the latter: a host can have several."""
+    """A host and the same coordinated, by the seeds that both have; it has the name of the latter."""
 
     name: str
     runs: list[tuple[Run, Run]]
 
     def values(self, claim: Claim) -> tuple[list[float], list[float]]:
-        found = [(claim.measure(without), claim.measure(coordinated)) for without, coordinated in self.runs]
-        known = [(a, b) for a, b in found if a is not None and b is not None]
-        return [a for a, _ in known], [b for _, b in known]
+        """The figures without and with coordination, of the seeds of which both are known."""
+        before, after = [], []
+        for host, coordinated in self.runs:
+            a, b = claim.measure(host), claim.measure(coordinated)
+            if a is not None and b is not None:
+                before.append(a)
+                after.append(b)
+        return before, after
 
     def look(self, claim: Claim) -> Look:
-        """By whether JIOC brings it nearer to the aim; less than the seeds differ, or than can be told in two decimals,
-        is no change, and by one seed nothing can be told."""
+        """Whether JIOC brings the figure nearer to the aim.
+
+        A change that is smaller than the seeds differ, or that two decimals do not show, is none. One seed
+        says nothing.
+        """
         both = zip(*self.values(claim), strict=True)
-        change, apart = mean_std([abs(after - claim.aim) - abs(before - claim.aim) for before, after in both])
-        if change is None or apart is None:
+        change, std = mean_std([abs(after - claim.aim) - abs(before - claim.aim) for before, after in both])
+        if change is None or std is None:
             return ALONE
-        if abs(change) < max(0.005, apart):
+        if abs(change) < max(0.005, std):
             return SAME
         return NEARER if change < 0 else FARTHER
 
 
 def pairs(groups: list[Group], coordinations: tuple[str, ...] = ("jioc",)) -> list[Pair]:
-    found = []
+    matched = []
     for g in groups:
         if g.coordinate in coordinations and g.base is not None:
             without = {run.seeds: run for run in g.base.complete}
             both = [(without[run.seeds], run) for run in g.complete if run.seeds in without]
             if both:
-                found.append(Pair(g.name, both))
-    return found
+                matched.append(Pair(g.name, both))
+    return matched
 
 
 def columns(place: Path) -> Columns:
-    """The finished runs by column, balanced first, each in the order of the recipe."""
-    read = [run for run in runs.read([place]) if run.complete and len(run.result["tasks"]) > 1]
-    ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.planned]
-    found: Columns = {}
+    """Read the finished runs by column, balanced first, each in the order of the recipe."""
+    read = [run for run in runs.read([place]) if run.complete and len(run.result.tasks) > 1]
+    ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.missing]
+    by_place: Columns = {}
     for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):
-        found.setdefault(g.scene, []).append(g)
-    return found
+        by_place.setdefault(g.place, []).append(g)
+    return by_place
 
 
 # --- the drawings ---
 
 
-def figure4(found: Columns) -> Figure | None:
-    shown = {title: [g for g in groups if g.config["method"] == "ssil"] for title, groups in found.items()}
-    shown = {title: groups for title, groups in shown.items() if groups}
+def figure4(by_place: Columns) -> Figure | None:
+    shown: Columns = {}
+    for title, groups in by_place.items():
+        if ssil := [g for g in groups if g.config["method"] == "ssil"]:
+            shown[title] = ssil
     if not shown:
         return None
     figure, axes = sheet(PAGE if len(shown) > 1 else PAGE / 2, 2.5, 1, len(shown), sharey=True)
@@ -158,39 +180,27 @@ def figure4(found: Columns) -> Figure | None:
     return figure
 
 
-LOOKS = [{"color": colour, "marker": mark} for colour, mark in zip(COLOURS, MARKS, strict=True)]
-
-
 def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
-    """The mean over seeds after each task, a band of one standard deviation, the average told."""
-    rows = list(zip(*(run.readouts[run.headline] for run in g.complete), strict=True))
-    at = [row["classes"][1] for row in g.complete[0].result["tasks"]]
-    told = [mean_std([figures["all"] for figures in row]) for row in rows]
-    middle, apart = [m or 0.0 for m, _ in told], [s or 0.0 for _, s in told]
+    """Draw the mean over seeds after each task, a band of one standard deviation, and the average."""
+    by_task = zip(*(run.readouts[run.headline] for run in g.complete), strict=True)
+    figures = [mean_std([accuracy["all"] for accuracy in accuracies]) for accuracies in by_task]
+    means, stds = [mean or 0.0 for mean, _ in figures], [std or 0.0 for _, std in figures]
+    seen = [row.classes[1] for row in g.complete[0].result.tasks]
     average = spread(g.figures("average", g.complete[0].headline))
-    ax.plot(at, middle, label=f"{g.name}: {average}", **look)
-    low = [m - s for m, s in zip(middle, apart, strict=True)]
-    high = [m + s for m, s in zip(middle, apart, strict=True)]
-    ax.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
+    ax.plot(seen, means, label=f"{g.name}: {average}", **look)
+    low = [mean - std for mean, std in zip(means, stds, strict=True)]
+    high = [mean + std for mean, std in zip(means, stds, strict=True)]
+    ax.fill_between(seen, low, high, color=look["color"], alpha=0.15, linewidth=0)
 
 
-WORDS = {
-    NEARER: "with JIOC: nearer to the aim",
-    FARTHER: "with JIOC: farther",
-    SAME: "with JIOC: the same",
-    ALONE: "with JIOC: one seed, no verdict",
-}
-
-
-def claims(found: Columns) -> Figure | None:
-    shown = {title: of for title, groups in found.items() if (of := pairs(groups))}
+def claims(by_place: Columns) -> Figure | None:
+    shown = {title: of for title, groups in by_place.items() if (of := pairs(groups))}
     if not shown:
         return None
     measured = [claim for claim in CLAIMS if any(p.values(claim)[0] for of in shown.values() for p in of)]
     tallest = max(map(len, shown.values()))
-    figure, axes = sheet(
-        PAGE, 0.95 + len(shown) * (0.5 + 0.2 * tallest), len(shown), len(measured), sharex="col"
-    )
+    height = 0.95 + len(shown) * (0.5 + 0.2 * tallest)
+    figure, axes = sheet(PAGE, height, len(shown), len(measured), sharex="col")
     for row, (title, of) in zip(axes, shown.items(), strict=True):
         for ax, claim in zip(row, measured, strict=True):
             dumbbells(ax, of, claim)
@@ -202,20 +212,16 @@ def claims(found: Columns) -> Figure | None:
     for top, bottom, claim in zip(axes[0], axes[-1], measured, strict=True):
         top.set_title(claim.name)
         bottom.set_xlabel(claim.unit)
-    handles = [
-        Line2D([], [], ls="", marker="o", mfc="white", mec=GREY, label="without JIOC"),
-        *(
-            Line2D([], [], color=ink, marker=mark, mfc=fill, label=word)
-            for (ink, mark, fill), word in WORDS.items()
-        ),
-        Line2D([], [], color=GREY, ls=":", lw=1, label="the aim"),
-    ]
+    handles = [Line2D([], [], ls="", marker="o", mfc="white", mec=GREY, label="without JIOC")]
+    for (colour, mark, fill), verdict in VERDICTS.items():
+        handles.append(Line2D([], [], color=colour, marker=mark, mfc=fill, label=verdict))
+    handles.append(Line2D([], [], color=GREY, ls=":", lw=1, label="the aim"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
 
 
 def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
-    """A line for each host from its figure without JIOC to that with it; thin bars are standard deviations."""
+    """Draw a line for each host from its figure without JIOC to that with it; thin bars are deviations."""
     ax.axvline(claim.aim, color=GREY, ls=":", lw=1, zorder=1)
     if claim.wide:
         ax.set_xscale("symlog", linthresh=0.1)
@@ -225,21 +231,20 @@ def dumbbells(ax: Axes, of: list[Pair], claim: Claim) -> None:
         ax.xaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     ax.grid(False, axis="y")
     if claim.measure is many_less_few and not any(pair.values(claim)[0] for pair in of):
-        ax.text(
-            0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, ha="center", va="center", color=GREY
-        )
+        look = {"ha": "center", "va": "center", "color": GREY}
+        ax.text(0.5, 0.5, "classes of\nequal size", transform=ax.transAxes, **look)
         return
     for y, pair in enumerate(of):
-        (before, apart_before), (after, apart_after) = map(mean_std, pair.values(claim))
+        (before, std_before), (after, std_after) = map(mean_std, pair.values(claim))
         if before is None or after is None:
             ax.text(0.5, y, "–", transform=ax.get_yaxis_transform(), ha="center", va="center", color=GREY)
             continue
-        ink, mark, fill = pair.look(claim)
-        ax.plot([before, after], [y, y], color=ink, lw=1.6, zorder=2)
-        ax.errorbar(before, y, xerr=apart_before, fmt="none", ecolor=GREY, lw=0.7, zorder=3)
-        ax.errorbar(after, y, xerr=apart_after, fmt="none", ecolor=ink, lw=0.7, zorder=3)
+        colour, mark, fill = pair.look(claim)
+        ax.plot([before, after], [y, y], color=colour, lw=1.6, zorder=2)
+        ax.errorbar(before, y, xerr=std_before, fmt="none", ecolor=GREY, lw=0.7, zorder=3)
+        ax.errorbar(after, y, xerr=std_after, fmt="none", ecolor=colour, lw=0.7, zorder=3)
         ax.plot(before, y, marker="o", ls="", mfc="white", mec=GREY, ms=4.2, zorder=5)
-        ax.plot(after, y, marker=mark, ls="", color=ink, mfc=fill, ms=4.2, zorder=4)
+        ax.plot(after, y, marker=mark, ls="", color=colour, mfc=fill, ms=4.2, zorder=4)
 
 
 def sheet(
@@ -252,10 +257,10 @@ def sheet(
 # --- the command ---
 
 
-def told(found: Columns) -> list[list[str]]:
-    """A row for each pair of each column: every claim without, with, and the change seed by seed."""
-    rows = []
-    for title, groups in found.items():
+def rows(by_place: Columns) -> list[list[str]]:
+    """A row for each pair of each column: every claim without and with JIOC, and the change seed by seed."""
+    lines = []
+    for title, groups in by_place.items():
         for pair in pairs(groups):
             cells = []
             for claim in CLAIMS:
@@ -263,15 +268,16 @@ def told(found: Columns) -> list[list[str]]:
                 change = [b - a for a, b in zip(before, after, strict=True)]
                 means = f"{number(mean_std(before)[0])} → {number(mean_std(after)[0])}"
                 cells.append(f"{means} ({spread(change, '+')})" if change else "–")
-            rows.append([title, pair.name, str(len(pair.runs)), *cells])
-    return rows
+            lines.append([title, pair.name, str(len(pair.runs)), *cells])
+    return lines
 
 
 def draw(place: Path, target: Path) -> list[Path]:
-    found = columns(place)
+    """Draw the figures and print the table; return the files written."""
+    by_place = columns(place)
     drawn = {}
     with matplotlib.rc_context(STYLE):
-        for name, figure in (("figure4", figure4(found)), ("pairs", claims(found))):
+        for name, figure in (("figure4", figure4(by_place)), ("pairs", claims(by_place))):
             if figure is not None:
                 content = io.BytesIO()
                 figure.savefig(content, format="svg", metadata={"Date": None})
@@ -285,18 +291,17 @@ def draw(place: Path, target: Path) -> list[Path]:
     except OSError as error:
         raise Failed(f"{str(target)!r} cannot be written to: {error.strerror}") from None
     heads = ["column", "pair", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
-    table(heads, told(found))
+    table(heads, rows(by_place))
     return [*drawn]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("results", type=Path)
     parser.add_argument("target", type=Path, help="a folder for the figures")
-    found = parser.parse_args()
-    return answered(lambda: print(f"drawn: {', '.join(map(str, draw(found.results, found.target)))}"))
+    args = parser.parse_args()
+    return exit_status(lambda: print(f"drawn: {', '.join(map(str, draw(args.results, args.target)))}"))
 
 
 if __name__ == "__main__":

@@ -4,40 +4,32 @@ python benchmarks/hosts.py    prints the table of docs/reproduction.md from resu
 """
 
 import sys
+from pathlib import Path
 
 import printing
-from figures import Columns, columns, pairs
-from gains import FIGURES, RESULTS
+from figures import columns, pairs
+from gains import FIGURES, RESULTS, differences
 
 from jioc.errors import Refused
 from jioc.report import paper
-from jioc.report.tables import number, spread
+from jioc.report.tables import number
 
 
-def table() -> str:
-    return told(columns(RESULTS / "comparison"))
-
-
-def told(found: Columns) -> str:
+def table(results: Path = RESULTS / "comparison") -> str:
     lines = [f"| column | run | n | {' | '.join(FIGURES)} | paper: average |", "|---|---|---:|" + "---:|" * 6]
-    for title, groups in found.items():
+    for place, groups in columns(results).items():
         for pair in pairs(groups, ("jioc", "oc", "ic")):
-            both = [(with_it.result["tasks"], without.result["tasks"]) for without, with_it in pair.runs]
-            cells = [
-                spread([figure(ours) - figure(bare) for ours, bare in both], "+")
-                for figure in FIGURES.values()
-            ]
+            figures = differences([(ours.result.tasks, host.result.tasks) for host, ours in pair.runs])
             theirs = number(paper.gain(paper.setting(pair.runs[0][1].result)), "+")
-            lines.append(
-                f"| {' | '.join([groups[0].place or title, pair.name, str(len(both)), *cells, theirs])} |"
-            )
+            cells = [groups[0].own_place or place, pair.name, str(len(pair.runs)), *figures, theirs]
+            lines.append(f"| {' | '.join(cells)} |")
     if len(lines) == 2:
         raise Refused("the comparison's results hold no host with and without coordination, finished")
     return "\n".join(lines)
 
 
-def main(words: list[str] | None = None) -> int:
-    return printing.main(__doc__, table, words)
+def main(argv: list[str] | None = None) -> int:
+    return printing.main(__doc__, table, argv)
 
 
 if __name__ == "__main__":

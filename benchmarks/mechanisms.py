@@ -1,4 +1,4 @@
-"""The paper's claims of what JIOC does inside a network, host by host: without → with JIOC, and the change by seeds.
+"""The paper's claims of what JIOC does inside a network, host by host: without → with JIOC, and the change.
 
 python benchmarks/mechanisms.py    prints the table of docs/reproduction.md from results/comparison
 """
@@ -6,25 +6,26 @@ python benchmarks/mechanisms.py    prints the table of docs/reproduction.md from
 import sys
 
 import printing
-from figures import CLAIMS, columns, told
+from figures import CLAIMS, columns, rows
 from gains import RESULTS
 
 from jioc.errors import Refused
 
 
 def table() -> str:
-    found = columns(RESULTS / "comparison")
-    places = {title: groups[0].place or title for title, groups in found.items()}
-    rows = told(found)
-    if not rows:
+    by_place = columns(RESULTS / "comparison")
+    places = {place: groups[0].own_place or place for place, groups in by_place.items()}
+    measured = rows(by_place)
+    if not measured:
         raise Refused("the comparison's results hold no host with and without JIOC, finished")
     heads = ["column", "run", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
-    lines = [heads, ["---"] * 2 + ["---:"] * (len(heads) - 2), *([places[row[0]], *row[1:]] for row in rows)]
+    lines = [heads, ["---"] * 2 + ["---:"] * (len(heads) - 2)]
+    lines += [[places[place], *cells] for place, *cells in measured]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def main(words: list[str] | None = None) -> int:
-    return printing.main(__doc__, table, words)
+def main(argv: list[str] | None = None) -> int:
+    return printing.main(__doc__, table, argv)
 
 
 if __name__ == "__main__":

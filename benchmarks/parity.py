@@ -1,4 +1,4 @@
-"""The fast engine beside the eager one in full precision: means over seeds, and their difference seed by seed.
+"""The fast engine beside the eager one in full precision: means over seeds, and their difference.
 
 python benchmarks/parity.py    prints the table of docs/performance.md from results/parity.csv
 """
@@ -31,44 +31,44 @@ def mean_error(values: list[float]) -> tuple[float, float]:
 
 
 def read(path: Path = RESULTS) -> Rows:
-    """The finished runs."""
+    """Read the finished runs."""
     if not path.exists():
         raise Refused(f"there is no {str(path)!r}; keep.py makes it from the runs of `jioc grid parity`")
-    found: Rows = {name: {} for name in ENGINES}
+    rows: Rows = {name: {} for name in ENGINES}
     for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-        of = found.get(row["run"].partition("-")[0])
-        if of is None or row["outcome"] != "finished":
+        by_seed = rows.get(row["run"].partition("-")[0])
+        if by_seed is None or row["outcome"] != "finished":
             continue
-        if int(row["seed"]) in of:
+        if int(row["seed"]) in by_seed:
             raise Refused(f"{str(path)!r} has two lines of {row['run']!r}")
-        of[int(row["seed"])] = row
-    return found
+        by_seed[int(row["seed"])] = row
+    return rows
 
 
 def table(rows: Rows) -> str:
-    """Every figure of both engines by the seeds that both have."""
-    seeds = sorted(set.intersection(*(set(of) for of in rows.values())))
+    """Compare every figure of both engines on the seeds that both have."""
+    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in rows.values())))
     if len(seeds) < 2:
         raise Refused(f"both engines finished with {len(seeds)} seeds; a standard error needs two")
     lines = [f"| CNN accuracy after | engine | seeds {', '.join(map(str, seeds))} | mean ± standard error |"]
     lines.append("|---|---|---|---:|")
     for figure, title in FIGURES.items():
-        fast, eager = ([float(of[seed][figure]) for seed in seeds] for of in rows.values())
+        fast, eager = ([float(by_seed[seed][figure]) for seed in seeds] for by_seed in rows.values())
         for name, values in zip(ENGINES.values(), (fast, eager), strict=True):
             lines.append(_line(title, name, values, ".1f", ".2f"))
-        lines.append(
-            _line("", "difference", [a - b for a, b in zip(fast, eager, strict=True)], "+.1f", "+.2f")
-        )
+        differences = [a - b for a, b in zip(fast, eager, strict=True)]
+        lines.append(_line("", "difference", differences, "+.1f", "+.2f"))
     return "\n".join(lines)
 
 
 def _line(title: str, name: str, values: list[float], each: str, whole: str) -> str:
     mean, error = mean_error(values)
-    return f"| {title} | {name} | {' '.join(f'{v:{each}}' for v in values)} | {mean:{whole}} ± {error:.2f} |"
+    by_seed = " ".join(f"{value:{each}}" for value in values)
+    return f"| {title} | {name} | {by_seed} | {mean:{whole}} ± {error:.2f} |"
 
 
-def main(words: list[str] | None = None) -> int:
-    return printing.main(__doc__, lambda: table(read()), words)
+def main(argv: list[str] | None = None) -> int:
+    return printing.main(__doc__, lambda: table(read()), argv)
 
 
 if __name__ == "__main__":

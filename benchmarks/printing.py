@@ -1,21 +1,21 @@
-"""What a script is that prints one table, and how it ends."""
+"""How a script that prints one table begins and ends."""
 
 import argparse
 import sys
 from collections.abc import Callable
 
 from jioc import errors
-from jioc.cli.main import Reader
+from jioc.cli.stdout import PipeSafeStdout
 
 
-def main(about: str | None, table: Callable[[], str], words: list[str] | None) -> int:
-    """A script that takes no options. `words`: those of the command line, unless given."""
+def main(about: str | None, table: Callable[[], str], argv: list[str] | None) -> int:
+    """Run a script that takes no options and prints a table."""
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args(words)
+    parser.parse_args(argv)
     return answered(lambda: print(table()))
 
 
 def answered(work: Callable[[], object]) -> int:
-    """The exit status; who reads the output may leave (`… | head`), as that of a command of jioc."""
-    sys.stdout = Reader.behind(sys.stdout)
-    return errors.answered(work)
+    """Do a script's work and return its exit status. Whoever reads the output may leave (`… | head`)."""
+    sys.stdout = PipeSafeStdout.behind(sys.stdout)
+    return errors.exit_status(work)

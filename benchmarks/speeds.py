@@ -1,4 +1,4 @@
-"""The table of speeds that `speed.py --json` measured: images a second, and the ratio to the usual loop beside them.
+"""The table of speeds that `speed.py --json` measured: images a second, and the ratio to the usual loop.
 
     python benchmarks/speeds.py benchmarks/results/speed/*.json
 
@@ -23,10 +23,8 @@ def table(measured: list[dict[str, Any]]) -> str:
     for variant in variants:
         cells = []
         for one in measured:
-            found = [row for row in one["rows"] if row["variant"] == variant]
-            cells += (
-                [f"{found[0]['images_per_second']:,.0f}", f"{found[0]['ratio']:.1f}"] if found else ["–", "–"]
-            )
+            row = next((row for row in one["rows"] if row["variant"] == variant), None)
+            cells += [f"{row['images_per_second']:,.0f}", f"{row['ratio']:.1f}"] if row else ["–", "–"]
         lines.append(f"| {variant} | {' | '.join(cells)} |")
     where = {f"{one['device']}, torch {one['torch']}, commit {one['commit']}" for one in measured}
     return "\n".join([*lines, "", f"{'; '.join(sorted(where))}."])
@@ -34,19 +32,18 @@ def table(measured: list[dict[str, Any]]) -> str:
 
 def read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        table([found])
+        measured: dict[str, Any] = json.loads(path.read_text())
+        table([measured])
     except (OSError, ValueError, KeyError, TypeError):
         raise Refused(f"{str(path)!r} is not what speed.py --json writes") from None
-    return found
+    return measured
 
 
-def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main(argv: list[str] | None = None) -> int:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("files", type=Path, nargs="+")
-    files = parser.parse_args(words).files
+    files = parser.parse_args(argv).files
     return answered(lambda: print(table([read(path) for path in files])))
 
 

@@ -26,14 +26,13 @@ def table(path: Path = RESULTS) -> str:
         curve = paper.curve((data, "resnet18", 10, 1000, "icarl", "none"))
         assert curve is not None, "tables 4 and 5 have it"
         ours, theirs = float(row["first task"]), curve["all"][0]
-        lines.append(
-            f"| {data} | {row['stem']} | {row['seed']} | {ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f} |"
-        )
+        figures = f"{ours:.2f} | {theirs:.2f} | {ours - theirs:+.2f}"
+        lines.append(f"| {data} | {row['stem']} | {row['seed']} | {figures} |")
     return "\n".join(lines)
 
 
-def main(words: list[str] | None = None) -> int:
-    return printing.main(__doc__, table, words)
+def main(argv: list[str] | None = None) -> int:
+    return printing.main(__doc__, table, argv)
 
 
 if __name__ == "__main__":

@@ -30,44 +30,43 @@ TABLE = re.compile(rf"(<!-- ({COMMAND}) -->\n).*?(<!-- end of the table -->)", r
 
 
 def printed(command: str) -> str:
-    program, *words = shlex.split(command)
-    text = _ours(words) if program == "jioc" else _script(words)
+    """Run a command and return what it prints."""
+    program, *argv = shlex.split(command)
+    text = _jioc(argv) if program == "jioc" else _script(argv)
     return "\n".join(line.rstrip() for line in text.strip().splitlines())
 
 
-def _ours(words: list[str]) -> str:
+def _jioc(argv: list[str]) -> str:
     text, before = io.StringIO(), Path.cwd()
     os.chdir(ROOT)
     try:
         with contextlib.redirect_stdout(text):
-            status = jioc(words)
+            status = jioc(argv)
     finally:
         os.chdir(before)
     if status:
-        sys.exit(f"jioc {shlex.join(words)} exited with {status}")
+        sys.exit(f"jioc {shlex.join(argv)} exited with {status}")
     return text.getvalue()
 
 
-def _script(words: list[str]) -> str:
-    done = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, encoding="utf-8"
-    )
+def _script(argv: list[str]) -> str:
+    command = [sys.executable, *argv]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
     if done.returncode:
-        sys.exit(f"python {shlex.join(words)} exited with {done.returncode}: {done.stderr}")
+        sys.exit(f"python {shlex.join(argv)} exited with {done.returncode}: {done.stderr}")
     return done.stdout
 
 
 def current(page: str) -> str:
     """The page with every table as its command prints it now."""
-    return TABLE.sub(lambda found: f"{found[1]}\n{printed(found[2])}\n\n{found[3]}", page)
+    return TABLE.sub(lambda table: f"{table[1]}\n{printed(table[2])}\n\n{table[3]}", page)
 
 
-def main(words: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main(argv: list[str] | None = None) -> int:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--write", action="store_true")
-    write_them, stale = parser.parse_args(words).write, 0
+    write_them, stale = parser.parse_args(argv).write, 0
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         page = path.read_text(encoding="utf-8")
         fresh = current(page)

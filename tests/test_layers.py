@@ -14,7 +14,7 @@ import jioc
 
 PACKAGE = Path(jioc.__file__).parent
 ROWS = (  # docs/architecture.md draws them; a row may import those above it, and itself without a circle
-    ("errors", "text", "files", "scripts", "stopping", "workers", "torchrun", "results", "events", "types"),
+    ("errors", "text", "files", "scripts", "stopping", "torchrun", "results", "events", "types"),
     ("config",),
     ("losses", "coordination", "memory", "metrics", "diagnostics"),
     ("device",),

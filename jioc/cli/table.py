@@ -8,13 +8,14 @@ from jioc.cli.console import table
 from jioc.cli.flags import Parser
 from jioc.errors import Refused, unknown
 from jioc.report import runs, tables
+from jioc.report.render import FORMATS, render
 from jioc.resolve import recipes
 
 
 def main(argv: list[str]) -> int:
     found = _parser().parse(argv)
-    if found.format not in tables.FORMATS:
-        raise unknown("value of --format", found.format, tables.FORMATS)
+    if found.format not in FORMATS:
+        raise unknown("value of --format", found.format, FORMATS)
     if found.scale is not None and (found.recipe is None or not 0 < found.scale < math.inf):
         raise Refused(f"--scale: {found.scale:g} is refused: it should be above 0, and given with --recipe")
     if found.by_task and found.forgetting:
@@ -29,7 +30,7 @@ def main(argv: list[str]) -> int:
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
         print("\n".join(sheet.notes))
     else:
-        print(tables.render(sheet, found.format))
+        print(render(sheet, found.format))
     if found.format == "csv":
         print("\n".join(sheet.notes), file=sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""In this process, one after another or several at once."""
+"""The runs of a grid in this process, one after another or several at once. No torch here."""
 
 import os
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def run_here(
     watch: Callable[[Job], Callback] | None = None,
     ended: Callable[[Job, Result | Exception], None] | None = None,
 ) -> list[Result | Exception]:
-    """Run the jobs; give their results in order, or what stopped a run. Its begin and end go to grid.jsonl."""
+    """Run the jobs; return the result of each, or what stopped it. Its begin and end go to grid.jsonl."""
     from jioc.grid.pack import pack
 
     begun: set[int] = set()
@@ -46,7 +46,7 @@ def run_here(
         else:
             event = "stopped" if isinstance(outcome, Interrupted) else "failed"
             if i in begun or event == "failed":
-                append_event(out, name, event, told=sentence(outcome))
+                append_event(out, name, event, why=sentence(outcome))
         if ended is not None:
             ended(jobs[i], outcome)
 

@@ -1,8 +1,8 @@
 """Where the runs of a grid go: here, to a Ray cluster, to Slurm. No torch here, and neither Ray nor submitit.
 
 A launcher is a function `launch(jobs, options, progress, stop)` that brings runs to their end and calls
-`progress.ended` for each, once. The run is `jioc.run` everywhere, in a folder of its own, and goes on from its
-checkpoint: whoever dies, worker or driver, what is lost is the time since the last checkpoint.
+`progress.ended` for each, once. A run is `jioc.run` everywhere, in its own folder, and goes on from its
+checkpoint: if a worker or the driver dies, no more is lost than the time since that checkpoint.
 """
 
 import importlib
@@ -32,15 +32,18 @@ class LaunchOptions(Options):
     cpus_per_run: Positive = setting(1, only=CLUSTERS)
     """Ray, Slurm: cores of a run; of a job with --pack."""
     gpus_per_run: Amount | None = setting(None, only=CLUSTERS)
-    """Ray, Slurm: GPUs likewise, on Ray also a fraction; on Ray one where there are any and --device is not cpu."""
+    """Ray, Slurm: GPUs likewise, on Ray also a fraction; on Ray one where there are any and --device is
+    not cpu."""
     retries: Count = setting(3, only=CLUSTERS)
     """Ray, Slurm: how often a run whose worker dies is tried again, from its checkpoint."""
     address: str | None = setting(None, only=("ray",))
     """Ray: of a cluster that this machine is a node of, auto or HOST:PORT; without it one is started here."""
     sync_every: Amount = setting(60.0, only=("ray",), metavar="SECONDS")
-    """Ray: minimum seconds between copies of a run's checkpoint to the driver, beside that after each task."""
+    """Ray: minimum seconds between copies of a run's checkpoint to the driver, beside that after each
+    task."""
     time_limit: str | None = setting(None, metavar="TIME")
-    """Stop before it with checkpoints, status 75: 90m, 2h. Slurm: of each job, which saves and queues again (2h)."""
+    """Stop before it with checkpoints, status 75: 90m, 2h. Slurm: of each job, which saves and queues
+    again (2h)."""
     executor: Literal["slurm", "local"] = setting("slurm", only=("slurm",))
     """Slurm: submitit's executor; local needs no Slurm."""
     at_once: Positive | None = setting(None, only=("slurm",), metavar="JOBS")
@@ -50,7 +53,7 @@ class LaunchOptions(Options):
 
 
 def make(**given: Any) -> LaunchOptions:
-    """Check the options; one that means nothing where the runs go is refused."""
+    """Check the options; refuse one that means nothing where the runs go."""
     try:
         options = LaunchOptions.model_validate(given)
     except ValidationError as error:

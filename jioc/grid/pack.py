@@ -1,7 +1,7 @@
-"""Several independent runs in one process on one device: a thread and a CUDA stream each, the data set there once.
+"""Several independent runs in one process on one device: a thread and a CUDA stream each, one data set.
 
-Small networks leave most of a large GPU idle, and their steps replay from graphs, so that one process feeds many. A run
-gives the same result packed as alone. One that fails does not stop the others.
+Small networks leave most of a large GPU idle, and their steps replay from graphs, so that one process feeds
+many. A run gives the same result packed as alone. One that fails does not stop the others.
 """
 
 import gc
@@ -35,9 +35,9 @@ def pack(
     ended: Callable[[int, Result | Exception], None] | None = None,
     stop: Callable[[], bool] | None = None,
 ) -> list[Result | Exception]:
-    """The results in the order of the configurations, or what stopped a run.
+    """Run resolved configurations; return the result of each, or what stopped it.
 
-    The configurations are resolved. `callback(i)` is the i-th run's; `ended` is called as each ends, in its thread.
+    `callback(i)` is the callback of run i; `ended` is called as each run ends, in its thread.
     """
     data = SharedData()
 
@@ -63,15 +63,13 @@ def pack(
         except Exception as error:
             return error
         finally:
-            gc.collect()  # a run's parts know each other; without this their memory waits for Python's own time
+            gc.collect()  # a run's parts refer to each other, so that their memory is not freed at once
 
-    alike: dict[
-        Any, list[int]
-    ] = {}  # runs that may share the switches which torch keeps for the whole process
+    by_switches: dict[Any, list[int]] = {}  # torch has these switches once for the whole process
     for i, config in enumerate(configs):
-        alike.setdefault((config.precision, config.deterministic), []).append(i)
+        by_switches.setdefault((config.precision, config.deterministic), []).append(i)
     outcomes: dict[int, Result | Exception] = {}
-    for indices in alike.values():
+    for indices in by_switches.values():
         with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
             outcomes |= zip(indices, threads.map(one, indices), strict=True)
     return [outcomes[i] for i in range(len(configs))]
@@ -81,12 +79,12 @@ def own_stream(device: torch.device) -> Any:
     if device.type != "cuda":
         return nullcontext()
     with capture_lock():
-        torch.cuda.synchronize(device)  # what is shared was written on another stream
+        torch.cuda.synchronize(device)  # another stream wrote the shared data
     return torch.cuda.stream(torch.cuda.Stream(device))
 
 
 class SharedData:
-    """Each data set loaded once, whoever asks first; that run is told of it."""
+    """Loads each data set once, for the run that asks first; only that run's callback is called."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

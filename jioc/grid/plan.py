@@ -46,7 +46,10 @@ def plan(
     flags: Callable[[Spec], Values],
     out: Path,
 ) -> list[Job]:
-    """The runs of a recipe, seed after seed. `flags(spec)`: what the command gives for every run of a method."""
+    """List the runs of a recipe, seed after seed.
+
+    `flags(spec)`: the settings that the command gives for every run of a method.
+    """
     wanted = select(recipe.make(), only)
     jobs = []
     for seed in seeds:
@@ -65,7 +68,7 @@ def plan(
 
 
 def _without_stages(values: Values, flags: Values) -> Values:
-    """Let all stages of a recipe of ours follow another --epochs. Those of somebody's file stay as written."""
+    """Drop the stages that a built-in recipe gives if --epochs differ, so that they follow from those."""
     epochs, before = at(flags, "later.epochs"), at(values, "later.epochs")
     if None in (epochs, before) or str(epochs) == str(before):
         return values
@@ -73,7 +76,7 @@ def _without_stages(values: Values, flags: Values) -> Values:
 
 
 def select(named: dict[str, Values], only: list[str] | None) -> dict[str, Values]:
-    """Choose the runs that a word names whole, * standing for anything, or else those whose name holds it."""
+    """Choose the runs that a word names whole (* stands for anything), or else those whose name holds it."""
     if not only:
         return named
     chosen: set[str] = set()
@@ -89,16 +92,16 @@ FINISHED, NEW = "finished", "not begun"
 
 
 def status(job: Job) -> str:
-    """How far the run is; a folder that holds another run is refused."""
+    """Say how far the run is; refuse a folder that holds another run."""
     result = read_json(job.folder / "result.json")
-    kept = job.folder / "config.yaml"
+    config = job.folder / "config.yaml"
     if isinstance(result, dict) and isinstance(result.get("config"), dict):
         refuse_other_settings(job.folder, result["config"], job.config)
         if result.get("complete"):
             return FINISHED
         return counted(len(result.get("tasks") or []), "task") + " learnt"
-    if kept.exists():
-        refuse_other_settings(job.folder, files.read(kept), job.config)
+    if config.exists():
+        refuse_other_settings(job.folder, files.read(config), job.config)
         return "begun"
     return NEW
 
@@ -107,8 +110,8 @@ def refuse_changed_method(job: Job) -> None:
     """Refuse to go on with a run whose method's file has changed."""
     result = read_json(job.folder / "result.json")
     if isinstance(result, dict) and (record := parse_record(result.get("method"))):
-        word = job.config.method
-        refuse_changed(word, record.sha256, sha256(word), f"the run in {str(job.folder)!r}")
+        method = job.config.method
+        refuse_changed(method, record.sha256, sha256(method), f"the run in {str(job.folder)!r}")
 
 
 def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
@@ -117,17 +120,16 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
 
     images: dict[str, Any] = {}
     for job in jobs:
-        result, place = read_json(job.folder / "result.json"), job.config.data
-        were = (result.get("data") or {}).get("fingerprint")
-        if place in DATASETS or were is None:
+        data, result = job.config.data, read_json(job.folder / "result.json")
+        before = (result.get("data") or {}).get("fingerprint")
+        if data in DATASETS or before is None:
             continue
         key = job.config.model_dump_json(include=set(index.grouped("images", "reading")))
         if key not in images:
             images[key] = load(job.config, tell).record.get("fingerprint")
-        if images[key] != were:
-            raise Refused(
-                f"the images of {place!r} are not those of the run in {str(job.folder)!r}; choose another --out"
-            )
+        if images[key] != before:
+            run = f"the run in {str(job.folder)!r}"
+            raise Refused(f"the images of {data!r} are not those of {run}; choose another --out")
 
 
 def read_json(path: Path) -> Any:
@@ -140,7 +142,7 @@ def read_json(path: Path) -> Any:
 def append_event(out: Path, run: str, event: str, **more: Any) -> None:
     """Add a line to grid.jsonl, which says what happened to each run of a grid, and when.
 
-    A disk that takes none ends no grid: what it does to a run, that run says.
+    A full disk does not end the grid: a run that it harms says so itself.
     """
     line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
     with suppress(OSError):

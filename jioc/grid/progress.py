@@ -1,4 +1,4 @@
-"""How far the runs of a grid are, for a person: bars on a terminal, a line for each event elsewhere. No torch here."""
+"""How far the runs of a grid are: bars on a terminal, a line for each event elsewhere. No torch here."""
 
 import threading
 from pathlib import Path
@@ -19,10 +19,10 @@ from jioc.text import counted
 
 
 class GridProgress:
-    """What launchers tell of their runs, from any thread.
+    """Shows how far the runs are, and collects their failures. Launchers call it from any thread.
 
-    `watch` is the callback of a run in this process, `poll` looks into the folder of one that is elsewhere, `ended` is
-    called once for each.
+    `watch` gives the callback of a run in this process, `poll` looks into the folder of a run elsewhere,
+    `ended` is called once for each run.
     """
 
     def __init__(self, jobs: list[Job]):
@@ -31,15 +31,15 @@ class GridProgress:
         self._lock = threading.Lock()
         self._noted: set[str] = set()
         self._bar: dict[str, Any] = {}  # of each run in this process
-        self._learnt: dict[str, int] = {}  # tasks told of each run that is polled
-        self._written: dict[str, int] = {}  # when its result was, in nanoseconds
+        self._learnt: dict[str, int] = {}  # tasks shown of each run that is polled
+        self._written: dict[str, int] = {}  # when its result was written, in nanoseconds
         self._width = max((len(job.name) for job in jobs), default=0)
         self._bars = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[told]}"), TimeRemainingColumn(),
-            console=Rich(stderr=True, markup=False, highlight=False), transient=True,
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(), console=Rich(stderr=True, markup=False, highlight=False), transient=True,
         )  # fmt: skip
         self._bars.disable = not self._bars.console.is_terminal
-        self._all = self._bars.add_task(counted(len(jobs), "run"), total=len(jobs), told="")
+        self._all = self._bars.add_task(counted(len(jobs), "run"), total=len(jobs), speed="")
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -58,7 +58,7 @@ class GridProgress:
             self._bars.print(line)
 
     def watch(self, job: Job) -> Callback:
-        """The callback of that run."""
+        """Make the callback of a run."""
         tasks = 0
 
         def tell(event: Event) -> None:
@@ -67,15 +67,15 @@ class GridProgress:
                 match event:
                     case Start(sizes=sizes, done=done):
                         tasks = len(sizes)
-                        at = f"goes on after task {done} of {tasks}" if done else "begins"
-                        self.say(job, f"{at} on {event.device} ({event.precision})")
+                        begins = f"goes on after task {done} of {tasks}" if done else "begins"
+                        self.say(job, f"{begins} on {event.device} ({event.precision})")
                         epochs = [total_epochs(job.config, t) for t in range(tasks)]
                         self._bar[job.name] = self._bars.add_task(
-                            job.name, total=sum(epochs), completed=sum(epochs[:done]), told=""
+                            job.name, total=sum(epochs), completed=sum(epochs[:done]), speed=""
                         )
                     case Epoch():
-                        told = f"task {event.task}/{tasks}  {event.images_per_second:,.0f} images/s"
-                        self._bars.update(self._bar[job.name], advance=1, told=told)
+                        speed = f"task {event.task}/{tasks}  {event.images_per_second:,.0f} images/s"
+                        self._bars.update(self._bar[job.name], advance=1, speed=speed)
                     case TaskEnd(row=row):
                         self.say(job, task_line(row, tasks))
                     case Note(text=text) if text not in self._noted:
@@ -99,7 +99,7 @@ class GridProgress:
                 self.say(job, f"finished: {name} average {percent(outcome.average[name]).strip()}")
 
     def poll(self, job: Job) -> None:
-        """Tell of the tasks that a run elsewhere has learnt since."""
+        """Show the tasks that a run elsewhere has learnt since the last time."""
         path = job.folder / "result.json"
         written = path.stat().st_mtime_ns if path.exists() else 0
         if self._written.get(job.name) == written:
@@ -107,15 +107,14 @@ class GridProgress:
         self._written[job.name] = written
         rows = tasks_of(path)
         with self._lock:
-            for row in rows[
-                self._learnt.setdefault(job.name, len(rows)) :
-            ]:  # what was there before is no news
+            shown = self._learnt.setdefault(job.name, len(rows))  # the first time, nothing is news
+            for row in rows[shown:]:
                 self.say(job, task_line(row, len(job.config.task_sizes or ()) or job.config.tasks or 0))
-            self._learnt[job.name] = max(len(rows), self._learnt[job.name])
+            self._learnt[job.name] = max(len(rows), shown)
 
 
 def tasks_of(path: Path) -> list[TaskRow]:
-    """The tasks of a result that may not be there yet."""
+    """Read the tasks of a result that may not be there yet."""
     try:
         return results.read(path).tasks
     except Refused:

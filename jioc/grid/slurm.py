@@ -1,7 +1,8 @@
-"""Slurm through submitit: an array of jobs that write to one shared folder. Its local executor needs no Slurm.
+"""Slurm through submitit: an array of jobs that write to one shared folder. No torch here.
 
-A job that is preempted, or near its time limit, gets submitit's signal: its runs save and the job queues again. One
-that dies is submitted again. The jobs do not need this process: it may leave, and finds them again by slurm.json.
+A job that is preempted, or near its time limit, gets submitit's signal: its runs save and the job queues
+again. One that dies is submitted again. The jobs do not need this process: it may leave, and finds them again
+by slurm.json. submitit's local executor needs no Slurm.
 """
 
 import fcntl
@@ -24,19 +25,22 @@ from jioc.grid.plan import FINISHED, Job, read_json, status
 from jioc.grid.progress import GridProgress
 from jioc.stopping import RESUME, duration, signals
 
-GRACE = 20  # seconds between SIGTERM and the signal that says: preempted, not cancelled
-POLLED = {"slurm": 5.0, "local": 0.2}  # seconds
-SAVING = 120  # seconds before the time limit at which Slurm sends the signal
+GRACE = 20  # seconds after SIGTERM in which a signal may say: preempted, not cancelled
+POLL_EVERY = {"slurm": 5.0, "local": 0.2}  # seconds, by executor
+SIGNAL_BEFORE = 120  # seconds before the time limit at which Slurm sends the signal
 
 
-class Work:
-    """What a job does: its runs, from wherever they are."""
+# --- in a job ---
+
+
+class JobRuns:
+    """The runs of one job, each from wherever it is."""
 
     def __init__(self, jobs: list[Job], at_once: int):
         self.jobs, self.at_once = jobs, at_once
 
     def __call__(self) -> dict[str, str]:
-        """What was said by each run that failed."""
+        """Run them; return what each failed one said."""
         from submitit import JobEnvironment
 
         preempted = JobEnvironment()._usr_sig()
@@ -48,11 +52,11 @@ class Work:
         if stop():
             self.leave(stop.signal == preempted, preempted)
         ended = zip(left, outcomes, strict=True)
-        return {job.name: sentence(what) for job, what in ended if isinstance(what, Exception)}
+        return {job.name: sentence(error) for job, error in ended if isinstance(error, Exception)}
 
     @staticmethod
     def leave(at_once: bool, preempted: int) -> None:
-        """submitit's own handler queues the job again; a job that is cancelled gets SIGTERM and nothing after it."""
+        """Let submitit's handler queue the job again; a cancelled job gets SIGTERM and nothing after it."""
         if at_once:
             signal.raise_signal(preempted)
         time.sleep(GRACE)
@@ -65,7 +69,7 @@ class Work:
 
 
 def wait_until_free(folder: Path, stop: Callable[[], bool]) -> None:
-    """Until nobody else writes to a run's folder: a job that an earlier driver submitted and did not note."""
+    """Wait until nobody else writes to a run's folder: an earlier driver may not have recorded its job."""
     while (folder / ".lock").exists() and not stop():
         with open(folder / ".lock", "ab") as lock:
             try:
@@ -77,97 +81,105 @@ def wait_until_free(folder: Path, stop: Callable[[], bool]) -> None:
                 return  # nothing can be locked here: the run itself says so
 
 
+# --- the driver ---
+
+
+def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
+    queue = Queue(jobs[0].folder.parent, options)
+    deaths = dict.fromkeys([job.name for job in jobs], 0)
+    submitted = queue.resume(jobs)
+    known = {job.name for one in submitted for job in one.runs}
+    for job in jobs:
+        progress.poll(job)
+        if job.name in known:
+            progress.say(job, "was submitted before")
+    waiting = [job for job in jobs if job.name not in known]
+    while submitted or waiting:
+        room = max(0, queue.at_once - len(submitted)) * options.pack
+        submitted += queue.submit(waiting[:room])
+        del waiting[:room]
+        if stop():
+            progress.say(jobs[0], "and the others are left to themselves; the same command finds them again")
+            progress.interrupted = True
+            return
+        for one in [one for one in submitted if one.over()]:
+            submitted.remove(one)
+            failures = one.failures()
+            for job in one.runs:
+                progress.poll(job)
+                outcome = _outcome(job, one, failures)
+                if outcome is None and deaths[job.name] < options.retries:
+                    deaths[job.name] += 1
+                    progress.say(job, f"its job {one.job.job_id} died; submitted again")
+                    waiting.append(job)
+                    continue
+                died = f"its job died {deaths[job.name] + 1} times; its logs are in {queue.folder}"
+                progress.ended(job, outcome or Failed(died))
+        for one in submitted:
+            for job in one.runs:
+                progress.poll(job)
+        time.sleep(POLL_EVERY[options.executor])
+
+
 @dataclass
 class Submitted:
-    """A job on its way, perhaps from before this process."""
+    """A job that was submitted, perhaps by an earlier driver."""
 
     job: Any  # submitit's
     runs: list[Job]
     ours: bool  # whether this process submitted it
 
     def over(self) -> bool:
-        if self.ours or type(self.job).__name__ != "LocalJob":
+        if self.ours or not self._local():
             return self.job.done()
-        return not alive(self.job.job_id)
+        return not controller_runs(self.job.job_id)
 
-    def forgotten(self) -> bool:
-        """Whether Slurm no longer knows the job; it would be waited for without end."""
-        return (
-            self.job.get_info(mode="force").get("State", "") == "" and type(self.job).__name__ != "LocalJob"
-        )
+    def unknown(self) -> bool:
+        """Whether Slurm no longer knows the job, so that waiting for it would never end."""
+        return self.job.get_info(mode="force").get("State", "") == "" and not self._local()
 
-    def told(self) -> dict[str, str] | None:
-        """What its runs said; None where it died."""
+    def failures(self) -> dict[str, str] | None:
+        """What its failed runs said; None if the job died."""
         try:
             return self.job.result()
         except Exception:  # submitit wraps whatever happened, and a dead job has no result
             return None
 
+    def _local(self) -> bool:
+        return type(self.job).__name__ == "LocalJob"
 
-def alive(pid: str) -> bool:
-    """Whether submitit's local controller of that number still runs."""
+
+def _outcome(
+    job: Job, submitted: Submitted, failures: dict[str, str] | None
+) -> results.Result | Failed | None:
+    """How a run of a job that is over has ended; None if the job died."""
+    if status(job) == FINISHED:
+        return results.read(job.folder / "result.json")
+    if failures is not None and job.name in failures:
+        return Failed(failures[job.name])
+    if submitted.job.state.startswith("CANCELLED"):
+        return Interrupted("its job was cancelled")
+    return None
+
+
+def controller_runs(pid: str) -> bool:
+    """Whether submitit's local controller of that process number still runs."""
     try:
         return b"submitit" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
 
 
-def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
-    out = jobs[0].folder.parent
-    queue = Queue(out, options)
-    tries = dict.fromkeys([job.name for job in jobs], 0)
-    on_their_way = queue.found_again(jobs)
-    known = {job.name for sent in on_their_way for job in sent.runs}
-    for job in jobs:
-        progress.poll(job)
-        if job.name in known:
-            progress.say(job, "was submitted before")
-    waiting = [job for job in jobs if job.name not in known]
-    while on_their_way or waiting:
-        free = max(0, queue.most - len(on_their_way)) * options.pack
-        on_their_way += queue.submit(waiting[:free])
-        del waiting[:free]
-        if stop():
-            progress.say(jobs[0], "and the others are left to themselves; the same command finds them again")
-            progress.interrupted = True
-            return
-        for sent in [s for s in on_their_way if s.over()]:
-            on_their_way.remove(sent)
-            told = sent.told()
-            for job in sent.runs:
-                progress.poll(job)
-                if status(job) == FINISHED:
-                    progress.ended(job, results.read(job.folder / "result.json"))
-                elif told is not None and job.name in told:
-                    progress.ended(job, Failed(told[job.name]))
-                elif sent.job.state.startswith("CANCELLED"):
-                    progress.ended(job, Interrupted("its job was cancelled"))
-                elif tries[job.name] >= options.retries:
-                    progress.ended(
-                        job,
-                        Failed(f"its job died {tries[job.name] + 1} times; its logs are in {queue.folder}"),
-                    )
-                else:
-                    tries[job.name] += 1
-                    progress.say(job, f"its job {sent.job.job_id} died; submitted again")
-                    waiting.append(job)
-        for sent in on_their_way:
-            for job in sent.runs:
-                progress.poll(job)
-        time.sleep(POLLED[options.executor])
-
-
 class Queue:
-    """Submits, and keeps in slurm.json which job has which run."""
+    """Submits runs, and records in slurm.json which job has which run."""
 
     def __init__(self, out: Path, options: LaunchOptions):
         self.submitit = _submitit()
-        self.folder, self.kept, self.pack = out / "submitit", out / "slurm.json", options.pack
-        self.ids: dict[str, str] = read_json(self.kept) or {}
-        here = options.at_once or max(1, (os.cpu_count() or 1) // options.cpus_per_run)
-        self.most = (
-            here if options.executor == "local" else sys.maxsize
-        )  # of jobs on their way: Slurm has a queue itself
+        self.folder, self.record, self.pack = out / "submitit", out / "slurm.json", options.pack
+        self.ids: dict[str, str] = read_json(self.record) or {}
+        self.at_once = sys.maxsize  # jobs; Slurm has a queue itself
+        if options.executor == "local":
+            self.at_once = options.at_once or max(1, (os.cpu_count() or 1) // options.cpus_per_run)
         try:
             self.executor = self.submitit.AutoExecutor(
                 self.folder, cluster=options.executor, slurm_max_num_timeout=1000, local_max_num_timeout=1000
@@ -182,47 +194,44 @@ class Queue:
         parts = [jobs[i : i + self.pack] for i in range(0, len(jobs), self.pack)]
         try:
             with self.executor.batch():  # an array
-                sent = [self.executor.submit(Work(part, self.pack)) for part in parts]
+                sent = [self.executor.submit(JobRuns(part, self.pack)) for part in parts]
             for job, part in zip(sent, parts, strict=True):
                 self.ids |= {run.name: job.job_id for run in part}
-            write(self.kept, (json.dumps(self.ids, indent=1) + "\n").encode())
+            write(self.record, (json.dumps(self.ids, indent=1) + "\n").encode())
         except OSError as error:
-            told = f"jobs cannot be kept in {str(self.kept.parent)!r}: {error.strerror or error}"
-            raise Failed(f"{told}; with that mended, the same command goes on") from None
+            why = f"jobs cannot be kept in {str(self.record.parent)!r}: {error.strerror or error}"
+            raise Failed(f"{why}; with that mended, the same command goes on") from None
         return [Submitted(job, part, ours=True) for job, part in zip(sent, parts, strict=True)]
 
-    def found_again(self, jobs: list[Job]) -> list[Submitted]:
-        """The jobs of an earlier driver that are not over."""
+    def resume(self, jobs: list[Job]) -> list[Submitted]:
+        """Find the jobs of an earlier driver that are not over."""
         by_id: dict[str, list[Job]] = {}
         for job in jobs:
             if job.name in self.ids:
                 by_id.setdefault(self.ids[job.name], []).append(job)
         kind = self.executor._executor.job_class
-        found = [Submitted(kind(self.folder, number), runs, ours=False) for number, runs in by_id.items()]
-        return [sent for sent in found if not sent.forgotten() and not sent.over()]
+        earlier = [Submitted(kind(self.folder, number), runs, ours=False) for number, runs in by_id.items()]
+        return [one for one in earlier if not one.unknown() and not one.over()]
 
 
 def parameters(options: LaunchOptions) -> dict[str, Any]:
-    """For submitit's executors; sbatch's own words are passed on."""
-    found: dict[str, Any] = {
-        "name": "jioc",
-        "timeout_min": max(1, round(duration(options.time_limit or "2h") / 60)),
-    }
+    """Make the parameters of submitit's executors; options of sbatch are passed on."""
+    minutes = max(1, round(duration(options.time_limit or "2h") / 60))
+    values: dict[str, Any] = {"name": "jioc", "timeout_min": minutes}
     if options.gpus_per_run:
         if options.gpus_per_run != int(options.gpus_per_run):
             raise Refused("--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")
-        found["gpus_per_node"] = int(options.gpus_per_run)
+        values["gpus_per_node"] = int(options.gpus_per_run)
     if options.executor == "local":
-        return found
-    found |= {"cpus_per_task": options.cpus_per_run, "slurm_signal_delay_s": SAVING}
+        return values
+    values |= {"cpus_per_task": options.cpus_per_run, "slurm_signal_delay_s": SIGNAL_BEFORE}
     if options.at_once:
-        found["slurm_array_parallelism"] = options.at_once
+        values["slurm_array_parallelism"] = options.at_once
     more = dict(word.partition("=")[::2] for word in options.sbatch)
     if not all(more.values()):
-        raise Refused(
-            f"--sbatch: {','.join(options.sbatch)!r} is refused: give name=value, such as partition=gpu"
-        )
-    return found | ({"slurm_additional_parameters": more} if more else {})
+        words = ",".join(options.sbatch)
+        raise Refused(f"--sbatch: {words!r} is refused: give name=value, such as partition=gpu")
+    return values | ({"slurm_additional_parameters": more} if more else {})
 
 
 def _submitit() -> Any:

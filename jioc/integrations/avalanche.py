@@ -3,8 +3,9 @@
     from avalanche.training import Replay
     strategy = Replay(model=model, optimizer=optimizer, criterion=JIOCPlugin(), mem_size=200, ...)
 
-Avalanche calls a criterion that is a plugin as both. The formula is `coordination.JIOC`; here is what it must be told:
-which classes came when, which images are old, how many of each there are, and what the network before the task says.
+Avalanche calls a criterion that is a plugin as both. The formula is `coordination.JIOC`. Here is what it
+needs: which classes came when, which images are old, how many of each there are, and the outputs of the
+network as it was before the task.
 """
 
 import copy
@@ -28,11 +29,11 @@ except ModuleNotFoundError as error:
 
 
 class JIOCPlugin(SupervisedPlugin):
-    """Give it as `criterion`. Its options are those of `jioc.JIOC`: `JIOCPlugin(coordinate="oc", gamma1=0.5)`.
+    """JIOC as a strategy's `criterion`, with the options of `jioc.JIOC`: `JIOCPlugin(coordinate="oc")`.
 
-    The host's loss is the cross-entropy of the model's outputs, as Avalanche's own; in evaluation and in the first
-    experience it is left at that. Units of classes not seen yet stay in that softmax, as in the host's, and out of the
-    two output terms. Class labels may come in any order.
+    The host's loss is the cross-entropy of the model's outputs, as it is Avalanche's; evaluation and the
+    first experience have no other. Units of classes not seen yet stay in that softmax, as in the host's, and
+    out of the two output terms. Class labels may come in any order.
     """
 
     def __init__(self, **options: Any):
@@ -48,9 +49,8 @@ class JIOCPlugin(SupervisedPlugin):
 
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
         if strategy._criterion is not self:
-            raise Refused(
-                "JIOCPlugin is the loss as well: give it to the strategy as criterion=, not among plugins= alone"
-            )
+            how = "give it to the strategy as criterion=, not among plugins= alone"
+            raise Refused(f"JIOCPlugin is the loss as well: {how}")
         if isinstance(strategy.model, MultiTaskModule):
             raise Refused(
                 "JIOCPlugin needs a model with one head for all classes, not one for each task label"
@@ -90,18 +90,16 @@ class JIOCPlugin(SupervisedPlugin):
         if self.x is not None and self.task is not None:
             seen = [*self.learnt, *self.new]
             unseen = set(range(outputs.shape[1])) - set(seen)
-            units = torch.tensor([*seen, *sorted(unseen)], device=outputs.device)
-            place = units.argsort()[y]
-            ordered = outputs[:, units]
-            batch = Batch(self.x, place, place < self.task.n_old)
-            old = None if self.teacher_out is None else Output(self.teacher_out[:, self.learnt])
-            terms = self.jioc(
-                terms, batch, Output(ordered[:, : len(seen)]), old, self.task, cls_logits=ordered
-            )
+            units = torch.tensor([*seen, *sorted(unseen)], device=outputs.device)  # in the order of learning
+            logits, labels = outputs[:, units], units.argsort()[y]
+            batch = Batch(self.x, labels, labels < self.task.n_old)
+            out = Output(logits[:, : len(seen)])
+            teacher_out = None if self.teacher_out is None else Output(self.teacher_out[:, self.learnt])
+            terms = self.jioc(terms, batch, out, teacher_out, self.task, cls_logits=logits)
         return torch.stack([term.mean() for term in terms.values()]).sum()
 
 
 def exemplars(strategy: Any) -> int:
-    """How many images the strategy's plugins hold for replay."""
-    buffers = [getattr(getattr(plugin, "storage_policy", None), "buffer", ()) for plugin in strategy.plugins]
-    return sum(map(len, buffers))
+    """Count the images that the strategy's plugins hold for replay."""
+    policies = [getattr(plugin, "storage_policy", None) for plugin in strategy.plugins]
+    return sum(len(getattr(policy, "buffer", ())) for policy in policies)

@@ -1,7 +1,8 @@
-"""Live logs for those who watch many runs: `jioc run --log tensorboard,wandb,mlflow`. Each is an extra; no torch here.
+"""Live logs for those who watch many runs: `jioc run --log tensorboard,wandb,mlflow`. No torch here.
 
-Every sink is told the same numbers at the same steps. A step is an epoch of the run, counted from 1 over all tasks and
-stages. How far each sink has been told lies in the run's folder, so that a resumed run tells each step once.
+Each needs an extra. Every sink gets the same numbers at the same steps. A step is an epoch of the run,
+counted from 1 over all tasks and stages. The run's folder holds the last step of each sink, so that a resumed
+run logs each step once.
 
     train/<term>, train/lr, train/images_per_second        after every epoch
     <read-out>/all, old, new, and the diagnostics of one number        after every task, at its last epoch
@@ -37,16 +38,16 @@ class Sink(Protocol):
 
 
 def names(word: str) -> list[str]:
-    """tensorboard,mlflow as a list, each known."""
-    wanted = [w for w in word.replace(",", " ").split() if w]
-    for w in wanted:
-        if w not in SINKS:
-            raise unknown("value of --log", w, SINKS)
+    """Split tensorboard,mlflow into a list; refuse an unknown sink."""
+    wanted = word.replace(",", " ").split()
+    for name in wanted:
+        if name not in SINKS:
+            raise unknown("value of --log", name, SINKS)
     return list(dict.fromkeys(wanted))
 
 
-def need(name: str) -> Any:
-    """The package of a sink; without it, the sentence that says how to get it."""
+def package(name: str) -> Any:
+    """Import the package of a sink; if it is missing, say how to get it."""
     module = {"tensorboard": "tensorboard.summary.writer.event_file_writer"}.get(name, name)
     try:
         return importlib.import_module(module)
@@ -55,19 +56,19 @@ def need(name: str) -> Any:
 
 
 class Live:
-    """The callback that feeds the sinks."""
+    """The callback of a run that feeds the sinks."""
 
     def __init__(self, wanted: list[str], config: Config, folder: Path):
         for name in wanted:
-            need(name)
+            package(name)
         self.wanted, self.config, self.folder = wanted, config, folder
         self.sinks: dict[str, Sink] = {}
         self.stages: dict[str, list[int]] = {}  # by task and stage: the epochs before it, and its own
-        self.told: dict[str, dict[str, Any]] = {}
+        self.logged: dict[str, dict[str, Any]] = {}  # by sink: the last epoch's and task's step, and its id
 
     @property
-    def memo(self) -> Path:
-        return self.folder / FOLDER / "told.json"
+    def record(self) -> Path:
+        return self.folder / FOLDER / "logged.json"
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -79,54 +80,49 @@ class Live:
                 self._catch_up()
                 numbers = {f"train/{name}": value for name, value in event.terms.items()}
                 numbers |= {"train/lr": event.lr, "train/images_per_second": event.images_per_second}
-                self._tell(numbers, "epoch", self._step(event))
+                self._log(numbers, "epoch", self._step(event))
             case TaskEnd(row=row):
-                self._tell(dict(figures(row)), "task", self._end(row.task))
+                self._log(dict(figures(row)), "task", self._last_step(row.task))
 
     def _open(self) -> None:
-        """Once the run's folder is there."""
-        before = json.loads(self.memo.read_bytes()) if self.memo.exists() else {"stages": {}, "told": {}}
-        self.stages, self.told = before["stages"], before["told"]
+        """Open the sinks, once the run's folder is there."""
+        if self.record.exists():
+            before = json.loads(self.record.read_bytes())
+            self.stages, self.logged = before["stages"], before["logged"]
         for name in self.wanted:
             place = self.folder / FOLDER / name
             place.mkdir(parents=True, exist_ok=True)
-            told = self.told.setdefault(name, {"epoch": 0, "task": 0, "id": None})
-            self.sinks[name] = MAKERS[name](place, self.config, self.folder.name, told)
-        self._remember()
+            state = self.logged.setdefault(name, {"epoch": 0, "task": 0, "id": None})
+            self.sinks[name] = MAKERS[name](place, self.config, self.folder.name, state)
+        self._save()
 
     def _step(self, event: Epoch) -> int:
         before = sum(epochs for _, epochs in self.stages.values())
         start, _ = self.stages.setdefault(f"{event.task}/{event.stage}", [before, event.epochs])
         return start + event.epoch
 
-    def _end(self, task: int) -> int:
+    def _last_step(self, task: int) -> int:
         """The last step of a task."""
-        return max(
-            (
-                start + epochs
-                for key, (start, epochs) in self.stages.items()
-                if int(key.split("/")[0]) <= task
-            ),
-            default=0,
-        )
+        learnt = [span for key, span in self.stages.items() if int(key.split("/")[0]) <= task]
+        return max((start + epochs for start, epochs in learnt), default=0)
 
     def _catch_up(self) -> None:
-        """A run killed between a task's checkpoint and its row is not told that row again: the result has it."""
-        kept = self.folder / "result.json"
-        for row in results.read(kept).tasks if kept.exists() else []:
-            self._tell(dict(figures(row)), "task", self._end(row.task))
+        """Log the tasks of the result that were not logged, as of a run killed right after a checkpoint."""
+        path = self.folder / "result.json"
+        for row in results.read(path).tasks if path.exists() else []:
+            self._log(dict(figures(row)), "task", self._last_step(row.task))
 
-    def _tell(self, numbers: dict[str, float], kind: str, step: int) -> None:
-        late = [name for name in self.sinks if step > self.told[name][kind]]
-        for name in late:
-            self.told[name][kind] = step
-        if late:
-            self._remember()  # first, so that a step is never told twice
-        for name in late:
+    def _log(self, numbers: dict[str, float], kind: str, step: int) -> None:
+        behind = [name for name in self.sinks if step > self.logged[name][kind]]
+        for name in behind:
+            self.logged[name][kind] = step
+        if behind:
+            self._save()  # first, so that a step is never logged twice
+        for name in behind:
             self.sinks[name].log(numbers, step)
 
-    def _remember(self) -> None:
-        write(self.memo, json.dumps({"stages": self.stages, "told": self.told}).encode())
+    def _save(self) -> None:
+        write(self.record, json.dumps({"stages": self.stages, "logged": self.logged}).encode())
 
     def close(self) -> None:
         if self.sinks:
@@ -138,10 +134,10 @@ class Live:
 
 def figures(row: TaskRow) -> Iterator[tuple[str, float]]:
     """The numbers of a task's row, by name."""
-    for readout, of in row.by_readout.items():
+    for readout, accuracy in row.by_readout.items():
         for kind in ("all", "old", "new"):
-            if of[kind] is not None:
-                yield f"{readout}/{kind}", of[kind]
+            if accuracy[kind] is not None:
+                yield f"{readout}/{kind}", accuracy[kind]
     for name, value in dict(row.diagnostics or {}).items():
         if isinstance(value, (int, float)):
             yield f"diagnostics/{name}", value
@@ -150,8 +146,8 @@ def figures(row: TaskRow) -> Iterator[tuple[str, float]]:
 class TensorBoard:
     """An event file; `tensorboard --logdir` reads it."""
 
-    def __init__(self, place: Path, config: Config, title: str, seen: dict[str, Any]):
-        self.writer = need("tensorboard").EventFileWriter(str(place))
+    def __init__(self, place: Path, config: Config, title: str, state: dict[str, Any]):
+        self.writer = package("tensorboard").EventFileWriter(str(place))
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         import time
@@ -168,20 +164,20 @@ class TensorBoard:
 
 
 class WandB:
-    """An offline run that `wandb sync` uploads when its owner wants; a resumed run has the same id and later steps."""
+    """An offline run, uploaded by `wandb sync`; a resumed run has the same id and later steps."""
 
-    def __init__(self, place: Path, config: Config, title: str, seen: dict[str, Any]):
-        wandb = need("wandb")
-        seen["id"] = seen["id"] or secrets.token_hex(4)
-        quiet = wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True)
+    def __init__(self, place: Path, config: Config, title: str, state: dict[str, Any]):
+        wandb = package("wandb")
+        state["id"] = state["id"] or secrets.token_hex(4)
+        silent = wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True)
         self.run = wandb.init(
             project="jioc",
             name=title,
-            id=seen["id"],
+            id=state["id"],
             dir=place,
             mode="offline",
             config=plain(config),
-            settings=quiet,
+            settings=silent,
         )
 
     def log(self, numbers: dict[str, float], step: int) -> None:
@@ -192,33 +188,30 @@ class WandB:
 
 
 class MLflow:
-    """A run in the store that MLFLOW_TRACKING_URI names; without it in a file beside the run."""
+    """A run in the store named by MLFLOW_TRACKING_URI, or else in a file in the run's folder."""
 
-    def __init__(self, place: Path, config: Config, title: str, seen: dict[str, Any]):
+    def __init__(self, place: Path, config: Config, title: str, state: dict[str, Any]):
         from mlflow.entities import Metric, Param
         from mlflow.tracking import MlflowClient
 
         self.metric = Metric
-        self.client = MlflowClient(
-            os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{place.resolve()}/mlflow.db"
-        )
-        if seen["id"] is None:
+        file = f"sqlite:///{place.resolve()}/mlflow.db"
+        self.client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or file)
+        if state["id"] is None:
             known = self.client.get_experiment_by_name("jioc")
             experiment = known.experiment_id if known else self.client.create_experiment("jioc")
-            seen["id"] = self.client.create_run(experiment, run_name=title).info.run_id
-            self.client.log_batch(
-                seen["id"], params=[Param(k, str(v)[:500]) for k, v in flat(plain(config)).items()]
-            )
-        self.id: str = seen["id"]
+            state["id"] = self.client.create_run(experiment, run_name=title).info.run_id
+            params = [Param(path, str(value)[:500]) for path, value in flat(plain(config)).items()]
+            self.client.log_batch(state["id"], params=params)
+        self.id: str = state["id"]
         self.client.update_run(self.id, "RUNNING")
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         import time
 
         now = int(time.time() * 1000)
-        self.client.log_batch(
-            self.id, metrics=[self.metric(name, value, now, step) for name, value in numbers.items()]
-        )
+        metrics = [self.metric(name, value, now, step) for name, value in numbers.items()]
+        self.client.log_batch(self.id, metrics=metrics)
 
     def close(self) -> None:
         self.client.set_terminated(self.id)

@@ -1,1 +1,7 @@
-"""Tables, pages and figures from result.json files alone: no torch, no weights."""
+"""Tables, the page and figures, made from result.json files alone. No torch, no weights.
+
+`runs.py` reads results and puts them into groups (`group.py`), `labels.py` names the groups, `paper.py` holds
+the paper's own figures. From groups `tables.py`, `page.py` and `figures.py` make what is shown.
+May import what stands above it and loads no torch: `results`, `config/`, `data/catalogue`, `methods/specs`,
+`resolve/`.
+"""

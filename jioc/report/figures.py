@@ -1,23 +1,28 @@
-"""`jioc report --figures DIR`: figures for a paper at column width, as PDF, SVG and PNG. Colour-blind safe."""
+"""The figures of `jioc report --figures DIR`: for a paper, at column width, as PDF, SVG and PNG.
+
+Colour-blind readers can tell their colours apart.
+"""
 
 import io
 import math
 import textwrap
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jioc.errors import Failed
 from jioc.files import write
-from jioc.report.runs import Group, Run, mean_std, shown_readouts
+from jioc.report.group import Group, Run, mean_std, shown_readouts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMN = 3.3  # inches, a column of two; a page is two and the gap
+COLUMN = 3.3  # inches, one of two columns; a page is both and the gap between them
 PAGE = 6.9
-PANELS = 12  # on a sheet
+PANELS = 12  # at most on one sheet
+HANDLE, LETTER, LINE = 0.65, 0.055, 0.15  # inches of a legend
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 STYLES = ("-", "--", ":", "-.")
 MARKS = "osD^vPX"
@@ -53,7 +58,7 @@ THIRDS = {"many": "Many-shot", "medium": "Medium-shot", "few": "Few-shot"}
 
 
 def save(groups: list[Group], folder: Path) -> list[Path]:
-    """Every figure that the results hold something for; the files written."""
+    """Draw every figure for which the results hold something; return the files written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -70,17 +75,18 @@ def draw(groups: list[Group]) -> dict[str, "Figure"]:
         drawn[f"accuracy-{readout}"] = accuracy(groups, readout, KINDS, PAGE)
         drawn[f"accuracy-{readout}-all"] = accuracy(groups, readout, {"all": KINDS["all"]}, COLUMN)
     drawn |= _sheets("tasks", matrices, groups)
-    if any(_diagnostic(run, name) for g in groups for run in g.runs for name in MECHANISMS):
+    runs = [run for g in groups for run in g.runs]
+    if any(_diagnostic(name, run) for run in runs for name in MECHANISMS):
         drawn["mechanisms"] = mechanisms(groups)
-    if any(_third(run, "few") for g in groups for run in g.runs):
+    if any(_third("few", run) for run in runs):
         drawn["thirds"] = thirds(groups)
     return drawn | _sheets("long-tail", long_tails, list(tails(groups).items()))
 
 
-def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], what: list[Any]) -> dict[str, "Figure"]:
-    """All panels, as many on a sheet as a page of a paper holds: tasks, tasks-2, ..."""
-    parts = [what[i : i + PANELS] for i in range(0, len(what), PANELS)]
-    return {f"{name}-{i}" if i > 1 else name: draw(part) for i, part in enumerate(parts, 1)}
+def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], panels: list[Any]) -> dict[str, "Figure"]:
+    """Draw all panels, on as many sheets as they need: tasks, tasks-2, ..."""
+    sheets = [panels[i : i + PANELS] for i in range(0, len(panels), PANELS)]
+    return {f"{name}-{i}" if i > 1 else name: draw(sheet) for i, sheet in enumerate(sheets, 1)}
 
 
 def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
@@ -108,7 +114,7 @@ def _sheet(
 
 
 def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float | None]]) -> None:
-    """A line for each setting, the mean over seeds, and a band of one standard deviation."""
+    """Draw a line for each setting, the mean over seeds, and a band of one standard deviation."""
     for i, g in enumerate(groups):
         by_classes: dict[int, list[float]] = {}
         for run in g.runs:
@@ -117,39 +123,36 @@ def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float 
                     by_classes.setdefault(row.classes[1], []).append(value)
         if not by_classes:
             continue
-        at = sorted(by_classes)
-        figures = [mean_std(by_classes[x]) for x in at]
-        middle = [m or 0.0 for m, _ in figures]
-        spread = [s or 0.0 for _, s in figures]
-        mark = MARKS[(i + i // 7) % 7]  # another with each style, so that a colour is told apart twice
+        seen = sorted(by_classes)
+        figures = [mean_std(by_classes[n]) for n in seen]
+        means = [mean or 0.0 for mean, _ in figures]
+        low = [(mean or 0.0) - (std or 0.0) for mean, std in figures]
+        high = [(mean or 0.0) + (std or 0.0) for mean, std in figures]
+        mark = MARKS[(i + i // 7) % 7]  # another with each style, so that lines of a colour differ twice
         look: dict[str, Any] = {"color": COLOURS[i % 7], "linestyle": STYLES[i // 7 % 4], "marker": mark}
-        axes.plot(at, middle, label=g.label, **look)
-        low, high = zip(*((m - s, m + s) for m, s in zip(middle, spread, strict=True)), strict=True)
-        axes.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        axes.plot(seen, means, label=g.label, **look)
+        axes.fill_between(seen, low, high, color=look["color"], alpha=0.15, linewidth=0)
     axes.set_xlabel("classes seen")
 
 
 def _legend(figure: "Figure", axes: "Axes", width: float = PAGE) -> None:
-    """Of what is drawn, below it, where the figure grows by as much."""
+    """Add a legend below what is drawn; the figure grows by its height."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
         return
-    fitting = int((width - HANDLE) / LETTER)
-    labels = [textwrap.fill(label, fitting, break_on_hyphens=False) for label in labels]
+    letters = int((width - HANDLE) / LETTER)
+    labels = [textwrap.fill(label, letters, break_on_hyphens=False) for label in labels]
     columns = max(1, min(len(labels), int(width / (HANDLE + LETTER * max(map(len, labels))))))
     lines = sum(1 + label.count("\n") for label in labels)
     figure.set_figheight(figure.get_figheight() + LINE * -(-lines // columns))
-    look: dict[str, Any] = {"handlelength": 4, "frameon": False}  # ems, in which every style shows
+    look: dict[str, Any] = {"handlelength": 4, "frameon": False}  # ems, enough for every line style
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, **look)
-
-
-HANDLE, LETTER, LINE = 0.65, 0.055, 0.15  # inches of a legend
 
 
 def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: float) -> "Figure":
     figure, axes = _sheet(width, 2.1, 1, len(kinds), sharey=True)
     for ax, (kind, title) in zip(axes, kinds.items(), strict=True):
-        _curves(ax, groups, lambda run, kind=kind: [r[kind] for r in run.readouts.get(readout, [])])  # type: ignore[misc]
+        _curves(ax, groups, partial(_accuracies, readout, kind))
         ax.set_title(title)
     axes[0].set_ylabel("accuracy (%)")
     _legend(figure, axes[0], width)
@@ -159,7 +162,7 @@ def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: fl
 def mechanisms(groups: list[Group]) -> "Figure":
     figure, axes = _sheet(PAGE, 4.2, 2, 2)
     for ax, (name, (title, unit)) in zip(axes, MECHANISMS.items(), strict=True):
-        _curves(ax, groups, lambda run, name=name: _diagnostic(run, name))  # type: ignore[misc]
+        _curves(ax, groups, partial(_diagnostic, name))
         ax.set_title(title)
         ax.set_ylabel(unit)
         ax.set_ylim(bottom=0)
@@ -170,7 +173,7 @@ def mechanisms(groups: list[Group]) -> "Figure":
 def thirds(groups: list[Group]) -> "Figure":
     figure, axes = _sheet(PAGE, 2.1, 1, 3, sharey=True)
     for ax, (name, title) in zip(axes, THIRDS.items(), strict=True):
-        _curves(ax, groups, lambda run, name=name: _third(run, name))  # type: ignore[misc]
+        _curves(ax, groups, partial(_third, name))
         ax.set_title(f"{title} classes")
     axes[0].set_ylabel("accuracy (%)")
     _legend(figure, axes[0])
@@ -178,7 +181,7 @@ def thirds(groups: list[Group]) -> "Figure":
 
 
 def matrices(groups: list[Group]) -> "Figure":
-    """Accuracy on each task after each task."""
+    """Draw the accuracy on each task after each task, a panel for each setting."""
     figure, axes = _panels(len(groups), 3, 2.2, 2.2, 0.5)
     for ax, g in zip(axes, groups, strict=False):
         ax.grid(False)
@@ -202,46 +205,43 @@ def _numbers(ax: "Axes", cells: list[list[float]]) -> None:
         for s, value in enumerate(row):
             if not math.isnan(value):
                 ink = "white" if value > 55 else "black"
-                ax.text(
-                    s,
-                    t,
-                    f"{value:.0f}",
-                    ha="center",
-                    va="center",
-                    color=ink,
-                    fontsize=min(6.5, 34 / len(row)),
-                )
+                size = min(6.5, 34 / len(row))
+                ax.text(s, t, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=size)
 
 
 def _matrix(g: Group) -> list[list[float]]:
-    """Row t, column s: the mean over seeds; nan where nothing was tested."""
-    of = [[r.per_task for r in run.readouts.get(run.headline, [])] for run in g.runs]
-    size = max(map(len, of))
+    """Row t, column s: the accuracy on task s after task t, mean over seeds; nan where nothing was tested."""
+    by_seed = [[accuracy.per_task for accuracy in run.readouts.get(run.headline, [])] for run in g.runs]
+    size = max(map(len, by_seed))
 
     def cell(t: int, s: int) -> float:
-        mean = mean_std([v for m in of if t < len(m) and s < len(m[t]) and (v := m[t][s]) is not None])[0]
+        rows = [rows[t] for rows in by_seed if t < len(rows)]
+        values = [row[s] for row in rows if s < len(row)]
+        mean = mean_std([value for value in values if value is not None])[0]
         return float("nan") if mean is None else mean
 
     return [[cell(t, s) for s in range(size)] for t in range(size)]
 
 
 def tails(groups: list[Group]) -> dict[tuple[int, ...], str]:
-    """The long tails, a count for each class, each with the place that has it; or the runs, where a place has several,
-    as under several class orders."""
-    found: dict[tuple[int, ...], Group] = {}
+    """Every long tail, as the number of images of each class, with the place that has it.
+
+    A place with several, as under several class orders, gives way to the group's label.
+    """
+    first: dict[tuple[int, ...], Group] = {}
     for g in groups:
         for run in g.runs:
-            if run.tailed:
-                found.setdefault(tuple(run.result.counts), g)
-    places = [g.place for g in found.values()]
-    return {counts: g.place if places.count(g.place) == 1 else g.label for counts, g in found.items()}
+            if run.long_tailed:
+                first.setdefault(tuple(run.result.counts), g)
+    places = [g.own_place for g in first.values()]
+    return {counts: g.own_place if places.count(g.own_place) == 1 else g.label for counts, g in first.items()}
 
 
-def long_tails(of: list[tuple[tuple[int, ...], str]]) -> "Figure":
-    figure, axes = _panels(len(of), 2, COLUMN, 1.9)
-    for ax, (counts, place) in zip(axes, of, strict=False):
-        if len(of) > 1:
-            ax.set_title(textwrap.fill(place, 50, break_on_hyphens=False), loc="left")
+def long_tails(titled: list[tuple[tuple[int, ...], str]]) -> "Figure":
+    figure, axes = _panels(len(titled), 2, COLUMN, 1.9)
+    for ax, (counts, title) in zip(axes, titled, strict=False):
+        if len(titled) > 1:
+            ax.set_title(textwrap.fill(title, 50, break_on_hyphens=False), loc="left")
         ax.bar(range(1, len(counts) + 1), counts, color=COLOURS[0], width=0.8)
         ax.grid(False, axis="x")
         ax.set_xlabel("class, in the order of learning")
@@ -252,7 +252,7 @@ def long_tails(of: list[tuple[tuple[int, ...], str]]) -> "Figure":
 def _panels(
     n: int, most: int, width: float, height: float, margin: float = 0.0
 ) -> tuple["Figure", list["Axes"]]:
-    """Room for n panels, so many in a row at most; what is left of the last row stays white."""
+    """Make room for n panels, at most so many in a row; the rest of the last row stays white."""
     columns = min(most, n)
     rows = -(-n // columns)
     figure, axes = _sheet(columns * width + margin, rows * height, rows, columns)
@@ -261,10 +261,14 @@ def _panels(
     return figure, axes
 
 
-def _diagnostic(run: Run, name: str) -> list[float | None]:
+def _accuracies(readout: str, kind: str, run: Run) -> list[float | None]:
+    return [accuracy[kind] for accuracy in run.readouts.get(readout, [])]
+
+
+def _diagnostic(name: str, run: Run) -> list[float | None]:
     values = [row.diagnostics[name] if row.diagnostics else None for row in run.result.tasks]
     return values if any(v is not None for v in values) else []
 
 
-def _third(run: Run, name: str) -> list[float | None]:
-    return _diagnostic(run, name) if run.tailed else []
+def _third(name: str, run: Run) -> list[float | None]:
+    return _diagnostic(name, run) if run.long_tailed else []

@@ -1,55 +1,70 @@
-"""What a setting is called: its method, and where it departs from the usual. The place in which it ran stands apart."""
+"""The name of a group: its method and where its settings depart from the usual. And its place: where it ran.
+
+name    iCaRL + JIOC, gamma2 5
+place   cifar100, resnet18, 10 tasks, 1,000 exemplars
+"""
 
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jioc.config import index
 from jioc.config.values import Values, at, differences, flat
 from jioc.data.catalogue import DATASETS, in_memory, task_sizes, usual_tasks
 from jioc.methods.specs import SPECS, Spec
+from jioc.report.group import Group
 from jioc.resolve.derive import Known
 from jioc.text import coordinated, counted, printable
 
-if TYPE_CHECKING:
-    from jioc.report.runs import Group
-
-PLACED = index.labelled("place")
-ELSEWHERE = {*index.labelled("title"), *PLACED}  # what is told otherwise than as a departure
-IMAGES = index.grouped("images")  # what the images depend on
-RANK = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}
+IN_PLACE = index.labelled("place")
+NO_DEPARTURES = {*index.labelled("title"), *IN_PLACE}  # the title and the place tell these settings
+IMAGES = index.grouped("images")  # the settings that decide which images there are
+COORDINATIONS = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}  # in the order of a table
 
 
-def assign(groups: list["Group"]) -> list["Group"]:
-    """The groups with their names, places and labels, in the order of tables: place by place, a method's settings
-    together, without coordination first, the usual one before those that depart from it."""
-    by_place: dict[tuple[str, ...], list[Group]] = {}
-    tailed, several = any(g.config.get("long_tail") is not None for g in groups), changed(groups)
-    for g in groups:
-        by_place.setdefault(place(g, tailed, g in several), []).append(g)
+def assign(groups: list[Group]) -> list[Group]:
+    """Give the groups their names, places and labels, and sort them as tables show them.
+
+    Place by place; then method by method, without coordination first, the usual setting before departures.
+    """
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
-    found: list[Group] = []
-    for parts, of in by_place.items():
-        departing = [departures(g.config, g.spec) for g in of]
-        _tell_first(of, departing)
+    ordered: list[Group] = []
+    for parts, members in _by_place(groups).items():
+        departing = _departures(members)
         shared = _shared(departing)
-        told = [{p: v for p, v in d.items() if p not in shared or shared[p] != v} for d in departing]
-        _name(of, told)
-        rank = {}
-        for g, t in zip(of, told, strict=True):
-            g.places = (*parts, _joined(words(shared)))
-            changes = [_order(*change) for change in t.items()]
-            rank[id(g)] = (methods.index(g.config["method"]), RANK.get(g.coordinate, len(RANK)), changes)
-        found += sorted(of, key=lambda g: rank[id(g)])
-    differs = [len(set(kind)) > 1 for kind in zip(*(g.places for g in found), strict=True)]
-    for g in found:
-        g.scene = _joined(g.places)
-        g.place = _joined(p for p, d in zip(g.places, differs, strict=True) if d)
-        g.ground = _joined(p for p, d in zip(g.places, differs, strict=True) if not d)
-        g.label = _joined([g.name, g.place])
-    return found
+        own = {}
+        for g, values in departing.items():
+            own[g] = {path: value for path, value in values.items() if shared.get(path) != value}
+            g.place_parts = (*parts, _joined(as_flags(shared)))
+        _name(own)
+        ordered += _sorted(own, methods)
+    varying = [len(set(parts)) > 1 for parts in zip(*(g.place_parts for g in ordered), strict=True)]
+    for g in ordered:
+        parts_vary = list(zip(g.place_parts, varying, strict=True))
+        g.place = _joined(g.place_parts)
+        g.own_place = _joined(part for part, varies in parts_vary if varies)
+        g.common_place = _joined(part for part, varies in parts_vary if not varies)
+        g.label = _joined([g.name, g.own_place])
+    return ordered
+
+
+def _sorted(changes: dict[Group, Values], methods: list[str]) -> list[Group]:
+    """Sort the groups of a place by method, coordination, and the settings in which they differ."""
+
+    def rank(g: Group) -> tuple[Any, ...]:
+        coordination = COORDINATIONS.get(g.coordinate, len(COORDINATIONS))
+        return methods.index(g.config["method"]), coordination, [_rank(*one) for one in changes[g].items()]
+
+    return sorted(changes, key=rank)
+
+
+def _rank(path: str, value: Any) -> tuple[Any, ...]:
+    """Order settings as the configuration declares them, numbers by size, words by letter."""
+    paths = list(index.every())
+    position = paths.index(path) if path in paths else len(paths)
+    return position, path, (0, value) if isinstance(value, int | float) else (1, show(value))
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -59,13 +74,13 @@ def _joined(parts: Iterable[str]) -> str:
 # --- the name ---
 
 
-def title(g: "Group") -> str:
+def title(g: Group) -> str:
     """iCaRL + JIOC."""
-    return coordinated(_host(str(g.config.get("method")), g.spec), g.coordinate)
+    return coordinated(_method(str(g.config.get("method")), g.spec), g.coordinate)
 
 
-def _host(method: str, spec: Spec | None) -> str:
-    """The method's title; of one that is in a file, the file's name where it has none or has taken another's."""
+def _method(method: str, spec: Spec | None) -> str:
+    """The method's title. A method in a file without a title of its own is called by the file's name."""
     name = printable(spec.title).strip() if spec else ""
     if spec is None or not name:
         return Path(method).stem
@@ -73,117 +88,130 @@ def _host(method: str, spec: Spec | None) -> str:
     return f"{name} ({Path(method).stem})" if taken else name
 
 
-def _called(g: "Group") -> list[str]:
-    """The title, and what a method keeps whatever the memory of its place."""
-    return [
-        title(g),
-        {"none": "no exemplars", "all": "every image kept"}.get(g.spec.memory if g.spec else "", ""),
-    ]
-
-
-def _name(groups: list["Group"], told: list[Values]) -> None:
-    """The title and what is told beside it; where that leaves two groups alike, also what they differ in."""
-    names = [_joined([*_called(g), *words(t)]) for g, t in zip(groups, told, strict=True)]
-    for alike in [n for n, count in Counter(names).items() if count > 1]:
-        here = [i for i, n in enumerate(names) if n == alike]
-        paths = differing([groups[i].config for i in here])
-        paths = [p for p in paths if not _follows(p, paths)]
-        for i in here:
-            told[i] |= {p: v for p in paths if (v := at(groups[i].config, p)) is not None}
-            names[i] = _joined([*_called(groups[i]), *words(told[i])])
+def _name(changes: dict[Group, Values]) -> None:
+    """Name each group by its title and its changes; add to alike names what the groups differ in."""
+    by_name: dict[str, list[Group]] = {}
+    for g, own in changes.items():
+        by_name.setdefault(_described(g, own), []).append(g)
+    for alike in by_name.values():
+        paths = differing([g.config for g in alike])
+        leading = [path for path in paths if not set(paths).intersection(index.setting(path).follows)]
+        for g in alike:
+            values = {path: at(g.config, path) for path in leading}
+            changes[g] |= {path: value for path, value in values.items() if value is not None}
     count: Counter[str] = Counter()
-    for g, name in zip(groups, names, strict=True):
+    for g, own in changes.items():
+        name = _described(g, own)
         count[name] += 1
         g.name = name if count[name] == 1 else f"{name} ({count[name]})"
 
 
-def _tell_first(groups: list["Group"], departing: list[Values]) -> None:
-    """Adds the length of the first task where it is another in another method of the same `epochs 17`: from them it
-    follows as long as it usually is beside the method's later tasks."""
-    trained: dict[Any, set[tuple[str, Any]]] = {}
-    for g, d in zip(groups, departing, strict=True):
-        trained.setdefault(d.get("later.epochs"), set()).add(
-            (g.config["method"], at(g.config, "first.epochs"))
-        )
-    for g, d in zip(groups, departing, strict=True):
-        method, first = g.config["method"], at(g.config, "first.epochs")
-        others = [n for m, n in trained[d.get("later.epochs")] if m != method and n != first]
-        if "later.epochs" in d and first and any(others):
-            d["first.epochs"] = first
+def _described(g: Group, changes: Values) -> str:
+    """The title, what the method keeps whatever the memory of its place, and the changes."""
+    memory = {"none": "no exemplars", "all": "every image kept"}.get(g.spec.memory if g.spec else "", "")
+    return _joined([title(g), memory, *as_flags(changes)])
 
 
-def _shared(departing: list[Values]) -> Values:
-    """Where no group of a place is as usual, what most have instead: told once, with the place."""
-    found = {}
-    for path in departing[0]:
-        values = [d[path] for d in departing if path in d]
-        common = max(values, key=values.count)
-        if len(values) == len(departing) and 2 * values.count(common) > len(values):
-            found[path] = common
-    return found
+def _departures(groups: list[Group]) -> dict[Group, Values]:
+    """The departures of each group of a place.
+
+    `epochs 17` decides the length of the first task too, and that differs between methods. So where methods
+    with the same epochs have first tasks of different length, that length is a departure too.
+    """
+    departing = {g: departures(g.config, g.spec) for g in groups}
+    by_epochs: dict[Any, list[Group]] = {}
+    for g, values in departing.items():
+        if "later.epochs" in values:
+            by_epochs.setdefault(values["later.epochs"], []).append(g)
+    for members in by_epochs.values():
+        first = {g: at(g.config, "first.epochs") for g in members}
+        for g in members:
+            others = {first[other] for other in members if other.config["method"] != g.config["method"]}
+            if first[g] and others - {first[g], None}:
+                departing[g]["first.epochs"] = first[g]
+    return departing
+
+
+def _shared(departing: dict[Group, Values]) -> Values:
+    """Find the settings in which every group departs, with the value that most of them have."""
+    every = list(departing.values())
+    shared = {}
+    for path in every[0]:
+        values = [own[path] for own in every if path in own]
+        most_common = max(values, key=values.count)
+        if len(values) == len(every) and 2 * values.count(most_common) > len(values):
+            shared[path] = most_common
+    return shared
 
 
 def departures(config: Values, spec: Spec | None = None) -> Values:
-    """The settings that are not what follows from the others, less those that the title and the place tell: from
-    `epochs 17` follows the length of the first task, unless it has another."""
+    """Find the settings that do not follow from the others, apart from those that title and place tell.
+
+    What follows from an unknown method is unknown, and so no departure.
+    """
     spec = spec or SPECS.get(str(config.get("method")))
-    data, given = str(config.get("data")), flat({name: v for name, v in config.items() if name != "given"})
+    data = str(config.get("data"))
     entry = DATASETS.get(data) or in_memory(data, 10, config.get("image_size") or 32)
-    found = Known(dict(given), spec, entry).fill().departures()
+    values = flat({name: value for name, value in config.items() if name != "given"})
+    departing = Known(dict(values), spec, entry).fill().departures()
     known = index.every(spec.options if spec else None)
-    paths = [path for path in known if path in found and path in given and path not in ELSEWHERE]
-    return {path: found[path] for path in paths if spec or "method" not in known[path].follows}
-
-
-def _follows(path: str, others: list[str]) -> bool:
-    """Whether one of the others decides what this setting is where nobody gives it."""
-    return path in index.affected(others, [path])
-
-
-def _order(path: str, value: Any) -> tuple[Any, ...]:
-    """The rank of a departure: settings as the configuration lists them, numbers by size, words by letter."""
-    place = [*index.every()].index(path) if path in index.every() else len(index.every())
-    return place, path, (0, value) if isinstance(value, int | float) else (1, show(value))
+    paths = [path for path, one in known.items() if spec or "method" not in one.follows]
+    recorded = [path for path in paths if values.get(path) is not None and path not in NO_DEPARTURES]
+    return {path: departing[path] for path in recorded if path in departing}
 
 
 # --- the place ---
 
 
-def source(config: Values) -> tuple[Any, ...]:
-    """Where the images come from, and what is made of them."""
+def _by_place(groups: list[Group]) -> dict[tuple[str, ...], list[Group]]:
+    """The groups of each place."""
+    beside_tail = any(g.config.get("long_tail") is not None for g in groups)
+    with_images = of_other_images(groups)
+    places: dict[tuple[str, ...], list[Group]] = {}
+    for g in groups:
+        places.setdefault(_place(g, beside_tail, g in with_images), []).append(g)
+    return places
+
+
+def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
+    """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part without anything to say is ''.
+
+    `beside_tail`: some other group has a long tail. `with_images`: the images' fingerprint is added.
+    """
+    c = g.config
+    data = f"{data_name(g)} (images {g.images[:8]})" if with_images else data_name(g)
+    balanced = "balanced" if c.get("data") in DATASETS else "no long tail"
+    tail = balanced * beside_tail if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}"
+    per_class = c.get("memory_per_class")
+    memory = counted(per_class or c.get("memory", 0), "exemplar") + (" a class" if per_class else "")
+    holdout = f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else ""
+    return data, tail, str(c.get("backbone")), _tasks(g), memory, holdout
+
+
+def data_name(g: Group) -> str:
+    data = str(g.config.get("data"))
+    return Path(data).name or data
+
+
+def image_settings(config: Values) -> tuple[Any, ...]:
+    """The settings that decide which images there are; the first is `data`."""
     return tuple(config.get(name) for name in IMAGES)
 
 
-def data(g: "Group") -> str:
-    return Path(str(g.config.get("data"))).name or str(g.config.get("data"))
+def of_other_images(groups: list[Group]) -> list[Group]:
+    """Find the groups whose data, known by a fingerprint, has other images in another group of that name."""
 
+    def key(g: Group) -> tuple[Any, ...]:
+        return data_name(g), *image_settings(g.config)[1:]
 
-def changed(groups: list["Group"]) -> list["Group"]:
-    """Those that tell which images they had, where others of that name had others."""
-    of: dict[Any, set[tuple[Any, str]]] = {}
+    images: dict[tuple[Any, ...], set[tuple[Any, str]]] = {}
     for g in groups:
-        of.setdefault((data(g), *source(g.config)[1:]), set()).add((g.config.get("data"), g.images))
-    return [g for g in groups if g.images and len(of[data(g), *source(g.config)[1:]]) > 1]
+        images.setdefault(key(g), set()).add((g.config.get("data"), g.images))
+    return [g for g in groups if g.images and len(images[key(g)]) > 1]
 
 
-def place(g: "Group", tailed: bool, several: bool) -> tuple[str, ...]:
-    """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part that there is nothing to say of is ''.
-    `tailed`: it stands beside a long tail; `several`: and beside other images of that name."""
-    c = g.config
-    whole = "balanced" if c.get("data") in DATASETS else "no long tail"
-    each = c.get("memory_per_class")
-    return (
-        data(g) + f" (images {g.images[:8]})" * several,
-        whole * tailed if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}",
-        str(c.get("backbone")),
-        _tasks(g),
-        f"{counted(each, 'exemplar')} a class" if each else counted(c.get("memory", 0), "exemplar"),
-        f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else "",
-    )
-
-
-def _tasks(g: "Group") -> str:
-    """10 tasks, or 50+5×10 classes where they are of unequal size."""
+def _tasks(g: Group) -> str:
+    """10 tasks; or 50+5×10 classes where they are of unequal size."""
     sizes = _sizes(g)
     if max(sizes) - min(sizes) <= 1:
         return counted(len(sizes), "task")
@@ -191,8 +219,8 @@ def _tasks(g: "Group") -> str:
     return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
 
 
-def _sizes(g: "Group") -> Sequence[int]:
-    """Classes of each task, those to come too."""
+def _sizes(g: Group) -> Sequence[int]:
+    """The number of classes of each task, those not learnt yet included."""
     if g.complete:
         return [row.classes[1] - row.classes[0] for row in g.complete[0].result.tasks]
     c, entry = g.config, DATASETS.get(str(g.config.get("data")))
@@ -204,15 +232,15 @@ def _sizes(g: "Group") -> Sequence[int]:
 # --- settings by their dotted names ---
 
 
-def words(told: Values) -> list[str]:
+def as_flags(values: Values) -> list[str]:
     """gamma2 5, first-epochs 20: as the flags are called."""
-    return [f"{index.setting(path).flag[2:]} {show(value)}" for path, value in told.items()]
+    return [f"{index.setting(path).flag[2:]} {show(value)}" for path, value in values.items()]
 
 
 def differing(configs: list[Values]) -> list[str]:
-    """Dotted names of the settings in which the configurations differ, those that say most first."""
-    names = {n for c in configs[1:] for n in differences(configs[0], c)}
-    return sorted(names, key=lambda n: (PLACED.index(n) if n in PLACED else len(PLACED), n))
+    """Dotted names of the settings in which the configurations differ, those of the place first."""
+    names = {name for config in configs[1:] for name in differences(configs[0], config)}
+    return [name for name in IN_PLACE if name in names] + sorted(names.difference(IN_PLACE))
 
 
 def show(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A task's row of result.json as a line for a person."""
+"""A task of result.json as a line for a person."""
 
 from jioc.results import Accuracy, TaskRow
 from jioc.text import counted
@@ -9,12 +9,12 @@ def percent(value: float | None) -> str:
 
 
 def task_line(row: TaskRow, tasks: int) -> str:
-    """The accuracies after a task; `tasks`: how many there are, 0 where that is not known."""
-    figures = "   ".join(f"{name} {_figures(of)}" for name, of in row.by_readout.items())
-    of = f"/{tasks}" if tasks else ""
+    """Write the accuracies after a task; `tasks`: how many there are, 0 where that is not known."""
+    figures = "   ".join(f"{name} {_figures(accuracy)}" for name, accuracy in row.by_readout.items())
+    of_tasks = f"/{tasks}" if tasks else ""
     classes = counted(row.classes[1], "class")
-    return f"task {row.task:>2}{of}  {classes:>11}  {figures}   {row.seconds or 0:.0f} s"
+    return f"task {row.task:>2}{of_tasks}  {classes:>11}  {figures}   {row.seconds or 0:.0f} s"
 
 
-def _figures(of: Accuracy) -> str:
-    return f"{percent(of.all)} (old {percent(of.old)}, new {percent(of.new)})"
+def _figures(accuracy: Accuracy) -> str:
+    return f"{percent(accuracy.all)} (old {percent(accuracy.old)}, new {percent(accuracy.new)})"

@@ -367,9 +367,9 @@ const listed = (groups) => { const names = groups.map((g) => D.groups[g.g ?? g].
 function summary() {
   const node = section("summary", "Summary", "Accuracy in percent on the test images of all classes seen: its average over the tasks, after the last task, and how much of their best accuracy past tasks have lost.");
   const groups = shownGroups(), names = allReadouts(), theirs = groups.some((g) => D.groups[g].paper), pairs = groups.some((g) => D.groups[g].base !== null);
-  const scenes = new Set(groups.map((g) => D.groups[g].scene));
+  const places = new Set(groups.map((g) => D.groups[g].place));
   const heads = [{ text: "run", words: true }];
-  if (scenes.size > 1) heads.push({ text: "setting", words: true });
+  if (places.size > 1) heads.push({ text: "setting", words: true });
   heads.push({ text: "n" });
   // What is compared comes first, so that a narrow screen shows it.
   const [first, ...others] = names, rest = [[first, "last"], [first, "forgetting"], ...others.flatMap((n) => ["average", "last", "forgetting"].map((kind) => [n, kind]))];
@@ -377,12 +377,12 @@ function summary() {
   if (pairs) heads.push({ text: "gain" });
   if (theirs) heads.push({ text: "paper" }, { text: "difference" }, { text: "paper’s gain" });
   for (const [n, kind] of rest) heads.push({ text: `${title(n)} ${kind}` });
-  let lacking = false; // whether runs of a setting have a figure that others of it, say of an earlier version, have not
+  let lacking = false; // whether some runs of a setting have a figure and others have not
   const rows = groups.map((g, i) => {
     const group = D.groups[g], runs = shownRuns(g), done = runs.filter(({ run }) => run.complete);
     const values = (n, kind) => done.map(({ run }) => run.readouts[n] && run.readouts[n][kind]).filter(known);
     const cells = [[swatch(g), el("bdi", {}, group.name)]];
-    if (scenes.size > 1) cells.push(i && D.groups[groups[i - 1]].scene === group.scene ? "" : group.place);
+    if (places.size > 1) cells.push(i && D.groups[groups[i - 1]].place === group.place ? "" : group.own_place);
     cells.push(done.length ? String(done.length) : `unfinished, ${learnt(runs[0].run)}`, spread(values(first, "average"), percent));
     if (pairs) cells.push(spread(gains(g, group.headline), gained));
     if (theirs) {
@@ -402,8 +402,8 @@ function summary() {
   if (theirs) caption += " Paper: Wang et al., IJCAI 2024, the same data, backbone, memory and tasks.";
   const open = D.runs.filter((run, r) => !run.complete && !hidden.has(r)).length;
   if (open) caption += ` ${open} unfinished ${open === 1 ? "run is" : "runs are"} drawn below as far as they have come and not averaged here.`;
-  const { scene, ground } = D.groups[groups[0]]; // alike where the page has one place, which its first line tells
-  node.append(table(heads, rows, { caption: scenes.size > 1 ? ground : scene === ground ? null : scene }), el("p", { class: "hint" }, caption));
+  const { place, common_place } = D.groups[groups[0]]; // alike where the page has one place, which its first line tells
+  node.append(table(heads, rows, { caption: places.size > 1 ? common_place : place === common_place ? null : place }), el("p", { class: "hint" }, caption));
 }
 function gains(g, readout) {
   const base = D.groups[g].base;
@@ -519,10 +519,10 @@ function classes() {
   const used = [...new Set(D.runs.filter((_, r) => !hidden.has(r)).map((run) => run.scenario))].filter((s) => D.scenarios[s].tailed);
   if (!used.length) return;
   const found = used.map((s) => ({ s, run: D.runs.filter((one) => one.scenario === s).sort((a, b) => b.seen.length - a.seen.length)[0] })).map((o) => ({ ...o, g: o.run.group }));
-  const shown = found.slice(0, PANELS), places = found.map((o) => D.groups[o.g].place);
+  const shown = found.slice(0, PANELS), places = found.map((o) => D.groups[o.g].own_place);
   const panels = figure(node, "The long tail", "Training images of each class; stripes part the tasks." + later(shown, found), 380);
   for (const { s, run, g } of shown) {
-    const { counts, classes: names } = D.scenarios[s], { place, label } = D.groups[g];
+    const { counts, classes: names } = D.scenarios[s], { own_place: place, label } = D.groups[g];
     const host = panel(panels, used.length > 1 ? (places.filter((p) => p === place).length > 1 ? label : place) : null);
     host.dataset.chart = "counts";
     bars(host, { values: counts, names, seen: run.seen, xLabel: "class, in the order of learning", yLabel: "training images", label: "training images of each class" });
@@ -560,7 +560,7 @@ function duration(s) { return s < 120 ? `${fixed(1)(s)} s` : s < 7200 ? `${fixed
 
 function legend() {
   const word = $("find").value.trim().toLowerCase(), open = new Set([...document.querySelectorAll("#legend li[data-open]")].map((li) => +li.dataset.g));
-  $("legend").replaceChildren(...D.groups.map((group, g) => ({ group, g })).filter(({ group }) => `${group.label} ${group.scene}`.toLowerCase().includes(word)).map(({ group, g }) => {
+  $("legend").replaceChildren(...D.groups.map((group, g) => ({ group, g })).filter(({ group }) => `${group.label} ${group.place}`.toLowerCase().includes(word)).map(({ group, g }) => {
     const all = D.runs.map((run, r) => ({ run, r })).filter(({ run }) => run.group === g), on = all.filter(({ r }) => !hidden.has(r)).length;
     const box = el("input", { type: "checkbox", "aria-label": `show ${group.label}`, onchange: (event) => { for (const { r } of all) event.target.checked ? hidden.delete(r) : hidden.add(r); draw(); } });
     box.checked = on > 0; box.indeterminate = on > 0 && on < all.length;
@@ -608,8 +608,8 @@ function draw() {
 
 // --- start ------------------------------------------------------------------------------------------------------------
 
-const scenes = [...new Set(D.groups.map((g) => g.scene))];
-$("lead").append(`${D.runs.length} ${D.runs.length === 1 ? "run" : "runs"} of ${D.groups.length} ${D.groups.length === 1 ? "setting" : "settings"}: `, el("bdi", {}, scenes.length === 1 ? scenes[0] : `${scenes.length} scenarios`), `. Written by jioc ${D.version}.`);
+const places = [...new Set(D.groups.map((g) => g.place))];
+$("lead").append(`${D.runs.length} ${D.runs.length === 1 ? "run" : "runs"} of ${D.groups.length} ${D.groups.length === 1 ? "setting" : "settings"}: `, el("bdi", {}, places.length === 1 ? places[0] : `${places.length} scenarios`), `. Written by jioc ${D.version}.`);
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let chosen = null;
 function theme() {

@@ -1,4 +1,4 @@
-"""`jioc report`: one self-contained page. The figures are drawn by `page.js` from the JSON that is embedded here."""
+"""The page of `jioc report`, in one file. `page.js` draws its figures from the JSON that is embedded here."""
 
 import json
 from pathlib import Path
@@ -8,14 +8,15 @@ from jioc import __version__
 from jioc.config.values import at
 from jioc.files import write
 from jioc.report import paper
+from jioc.report.group import Group, Run, shown_readouts
 from jioc.report.labels import differing, show
-from jioc.report.runs import Group, Run, shown_readouts
 from jioc.results import SUMMARIES, Diagnostics
 
 THIRDS = ("many", "medium", "few")
 BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", *THIRDS)
-"""Diagnostics drawn over the tasks; of the others the page holds those after the last task."""
-BY_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")
+"""The diagnostics that are drawn over the tasks."""
+AFTER_LAST = ("weight_norms", "mean_logits", "trained_on", "delta_by_class", "confusion")
+"""Those that are drawn class by class; the page holds them after the last task alone."""
 
 
 def save(groups: list[Group], path: Path) -> None:
@@ -23,20 +24,21 @@ def save(groups: list[Group], path: Path) -> None:
 
 
 def page(groups: list[Group]) -> str:
-    here = Path(__file__).parent
-    html = (here / "page.html").read_text(encoding="utf-8")
-    parts = {
-        name: (here / f"page.{name.lower()}").read_text(encoding="utf-8").rstrip() for name in ("CSS", "JS")
-    }
-    parts["DATA"] = embedded(content(groups))
+    """Put style, script and data into page.html."""
+    parts = {"CSS": _part("css").rstrip(), "JS": _part("js").rstrip(), "DATA": embedded(content(groups))}
+    html = _part("html")
     for name, text in parts.items():
         before, after = html.split(f"/*{name}*/")
         html = before + text + after
     return html
 
 
+def _part(kind: str) -> str:
+    return (Path(__file__).parent / f"page.{kind}").read_text(encoding="utf-8")
+
+
 def embedded(value: Any) -> str:
-    """JSON that cannot end the element it stands in, whatever a class is called."""
+    """Write JSON that cannot end the element it stands in, whatever a class is called."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for c in "<>&\u2028\u2029":
         text = text.replace(c, f"\\u{ord(c):04x}")
@@ -44,41 +46,38 @@ def embedded(value: Any) -> str:
 
 
 def content(groups: list[Group]) -> dict[str, Any]:
-    runs = [run for g in groups for run in g.runs]
+    """Everything that the page shows."""
     shown = shown_readouts(groups)
-    scenarios: dict[str, int] = {}
-    listed: list[dict[str, Any]] = []
-
-    def scenario(run: Run) -> int:
-        what = {"classes": run.result.classes, "counts": run.result.counts, "tailed": run.tailed}
-        key = json.dumps(what)
-        if key not in scenarios:
-            scenarios[key] = len(scenarios)
-            listed.append(what)
-        return scenarios[key]
-
+    scenarios: list[dict[str, Any]] = []
+    runs = []
+    for i, g in enumerate(groups):
+        for run in g.runs:
+            result, tailed = run.result, run.long_tailed
+            scenario = {"classes": result.classes, "counts": result.counts, "tailed": tailed}
+            if scenario not in scenarios:
+                scenarios.append(scenario)
+            runs.append(_run(run, i, scenarios.index(scenario), {*shown.values()}))
     return {
         "version": __version__,
-        "groups": [
-            {
-                "label": g.label,
-                "name": g.name,
-                "scene": g.scene,
-                "place": g.place,
-                "ground": g.ground,
-                "coordinate": g.coordinate,
-                "base": None if g.base is None else groups.index(g.base),
-                "headline": shown[g.runs[0].headline],
-                "paper": _paper(g),
-            }
-            for g in groups
-        ],
-        "runs": [
-            _run(run, i, scenario(run), {*shown.values()}) for i, g in enumerate(groups) for run in g.runs
-        ],
-        "scenarios": listed,
+        "groups": [_group(g, groups, shown) for g in groups],
+        "runs": runs,
+        "scenarios": scenarios,
         "differences": _differences(groups),
-        "versions": sorted({str(run.result.jioc) for run in runs}),
+        "versions": sorted({str(run.result.jioc) for g in groups for run in g.runs}),
+    }
+
+
+def _group(g: Group, groups: list[Group], shown: dict[str, str]) -> dict[str, Any]:
+    return {
+        "label": g.label,
+        "name": g.name,
+        "place": g.place,
+        "own_place": g.own_place,
+        "common_place": g.common_place,
+        "coordinate": g.coordinate,
+        "base": None if g.base is None else groups.index(g.base),
+        "headline": shown[g.runs[0].headline],
+        "paper": _paper(g),
     }
 
 
@@ -96,8 +95,8 @@ def _differences(groups: list[Group]) -> dict[str, Any]:
 
 
 def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]:
-    """Figures as they are: the page rounds what it shows, once."""
-    result, rows, ran = run.result, run.result.tasks, run.result.environment
+    """The figures of a run, unrounded: the page rounds what it shows."""
+    result, rows, environment = run.result, run.result.tasks, run.result.environment
     seed, data_seed = run.seeds
     return {
         "group": group,
@@ -110,31 +109,29 @@ def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]
         "memory": [row.memory for row in rows],
         "seconds": [row.seconds for row in rows],
         "speed": [row.images_per_second for row in rows],
-        "readouts": {
-            name: {
-                **{kind: [accuracy[kind] for accuracy in of] for kind in ("all", "old", "new", "per_task")},
-                "per_class": of[-1].per_class,
-                **{kind: run.figure(kind, name) for kind in SUMMARIES},
-            }
-            for name, of in run.readouts.items()
-            if name in shown
-        },
-        "diagnostics": _diagnostics([row.diagnostics for row in rows], run.tailed),
+        "readouts": {name: _readout(run, name) for name in run.readouts if name in shown},
+        "diagnostics": _diagnostics([row.diagnostics for row in rows], run.long_tailed),
         "about": {
             "jioc": result.jioc,
             "commit": run.commit,
-            "device": ran.device,
-            "torch": ran.torch,
-            "precision": ran.precision,
+            "device": environment.device,
+            "torch": environment.torch,
+            "precision": environment.precision,
         },
     }
 
 
-def _diagnostics(rows: list[Diagnostics | None], tailed: bool) -> dict[str, Any] | None:
+def _readout(run: Run, name: str) -> dict[str, Any]:
+    accuracies = run.readouts[name]
+    over_tasks = {kind: [a[kind] for a in accuracies] for kind in ("all", "old", "new", "per_task")}
+    summaries = {kind: run.figure(kind, name) for kind in SUMMARIES}
+    return {**over_tasks, "per_class": accuracies[-1].per_class, **summaries}
+
+
+def _diagnostics(rows: list[Diagnostics | None], long_tailed: bool) -> dict[str, Any] | None:
     if not any(rows):
         return None
+    names = [name for name in BY_TASK if long_tailed or name not in THIRDS]
     last = rows[-1] or Diagnostics()
-    return {
-        **{name: [row and row[name] for row in rows] for name in BY_TASK if tailed or name not in THIRDS},
-        **{name: last[name] for name in (*BY_CLASS, "confusion")},
-    }
+    over_tasks = {name: [row and row[name] for row in rows] for name in names}
+    return {**over_tasks, **{name: last[name] for name in AFTER_LAST}}

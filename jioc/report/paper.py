@@ -1,4 +1,4 @@
-"""The JIOC paper's own figures, found by setting."""
+"""The JIOC paper's own figures, by setting."""
 
 import json
 import math
@@ -26,33 +26,40 @@ def _cells() -> tuple[dict[Setting, float], dict[Setting, dict[str, list[float]]
 
 def setting(result: Result) -> Setting | None:
     """Where a finished run would stand in the paper's tables; None where it has no place there."""
-    if not result.complete or len({row.classes[1] - row.classes[0] for row in result.tasks}) != 1:
+    sizes = {row.classes[1] - row.classes[0] for row in result.tasks}
+    if not result.complete or len(sizes) != 1:
         return None
     return cell(result.config, len(result.tasks))
 
 
 def cell(config: Values, tasks: int) -> Setting | None:
-    """The place of a setting with that many equal tasks. The paper has one protocol, that of the defaults; what it
-    leaves open, and how a step is computed, share a cell."""
+    """Where a setting with that many equal tasks would stand.
+
+    The paper has one protocol, that of the defaults. What it leaves open makes no other cell, nor does the
+    way in which a step is computed.
+    """
     tail, method = config.get("long_tail"), str(config.get("method"))
     if config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper"):
         return None
-    if not all(_open(method, path, value) for path, value in labels.departures(config).items()):
+    if not all(_left_open(method, path, value) for path, value in labels.departures(config).items()):
         return None
     data = f"{config.get('data')}{'-lt' if tail else ''}"
     coordinate = (config.get("coordination") or {}).get("coordinate", "none")
     return data, str(config.get("backbone")), tasks, config.get("memory", -1), method, coordinate
 
 
-def _open(method: str, path: str, value: Any) -> bool:
-    """Whether the paper's runs may have been so: a reading of JIOC, PyCIL's variant of a method (with which the paper
-    implements them), batch normalisation over half a batch on each of its two GPUs."""
+def _left_open(method: str, path: str, value: Any) -> bool:
+    """Whether the paper's runs may have had the value.
+
+    It may be a reading of JIOC, a method's form in PyCIL, on which the paper builds, or batch normalisation
+    over half a batch on each of its two GPUs.
+    """
     section, _, name = path.rpartition(".")
-    coded = METHODS[method].options if method in METHODS else {}
+    in_pycil = METHODS[method].options if method in METHODS else {}
     if path == "accumulate":
         return value == 2
     if section == "options":
-        return name in coded and coded[name] == value
+        return name in in_pycil and in_pycil[name] == value
     return section == "coordination" or path in (*index.grouped("seeds", "step"), *index.MACHINE)
 
 
@@ -68,7 +75,7 @@ def average(where: Setting | None) -> float | None:
 
 
 def mean(values: list[float]) -> float:
-    """Of some of the paper's figures, as the paper rounds it: a half goes up."""
+    """Average some of the paper's figures and round as the paper does: a half goes up."""
     return math.floor(100 * sum(values) / len(values) + 0.5 + 1e-6) / 100
 
 

@@ -1,4 +1,4 @@
-"""Grids on a real Ray cluster of two nodes and on submitit's local executor: whoever dies, all runs end as alone."""
+"""Grids on a Ray cluster of two nodes and on submitit's local executor: whatever dies, runs end as alone."""
 
 import collections
 import contextlib
@@ -27,18 +27,23 @@ pytestmark = [
     pytest.mark.filterwarnings(
         "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"
     ),
-    pytest.mark.filterwarnings(
-        "ignore::pytest.PytestUnraisableExceptionWarning"
-    ),  # sockets that Ray leaves open
+    # sockets that Ray leaves open
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
 GRID = {
     "base": {
-        "method": "icarl", "task_sizes": [3, 3, 2, 2], "memory": 60, "later": {"epochs": 8}, "first": {"epochs": 8},
-        "device": "cpu", "checkpoint_every": 0,
+        "method": "icarl",
+        "task_sizes": [3, 3, 2, 2],
+        "memory": 60,
+        "later": {"epochs": 8},
+        "first": {"epochs": 8},
+        "device": "cpu",
+        "checkpoint_every": 0,
     },
-    "matrix": {"coordination.coordinate": ["none", "jioc"]}, "seeds": [1, 2, 3, 4],
-}  # fmt: skip
+    "matrix": {"coordination.coordinate": ["none", "jioc"]},
+    "seeds": [1, 2, 3, 4],
+}
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +157,7 @@ def test_ray_the_driver_killed(cluster: Any, alone: Path, tmp_path: Path) -> Non
 def test_ray_asked_to_stop_it_leaves_runs_that_go_on(cluster: Any, alone: Path, tmp_path: Path) -> None:
     words = ("--on", "ray", "--address", cluster.address)
     driver = Driver(alone / "eight.yaml", tmp_path / "out", *words)
-    driver.until(
-        driver.busy
-    )  # four of eight are at work, so that some are surely not finished when the word arrives
+    driver.until(driver.busy)  # four of eight are at work: some are surely unfinished when the signal arrives
     driver.process.send_signal(signal.SIGTERM)
     assert "the same command goes on" in driver.end(status=75)
     assert "stopped" in [line["event"] for line in events(tmp_path / "out")]
@@ -245,8 +248,8 @@ def test_slurm_gets_an_array_with_what_was_said_and_is_asked_for_its_jobs(
         "signal=USR2@120",
     ):
         assert f"#SBATCH --{line}\n" in batch, batch
-    again = on_slurm.Queue(out, where).found_again(jobs)  # another driver
+    again = on_slurm.Queue(out, where).resume(jobs)  # another driver
     assert [part.job.job_id for part in again] == ["12_0", "12_2"]  # one failed, and is to be submitted again
     words_of(bin, "sacct", "printf 'JobID|State|NodeList\\n'")
     sent[0].job.watcher.clear()
-    assert on_slurm.Queue(out, where).found_again(jobs) == []  # nobody knows them any more
+    assert on_slurm.Queue(out, where).resume(jobs) == []  # nobody knows them any more

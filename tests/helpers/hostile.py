@@ -1,4 +1,4 @@
-"""What attackers write."""
+"""Names of classes and pickles that an attacker would write."""
 
 import os
 from typing import Any
@@ -18,6 +18,8 @@ NAMES = [
 
 
 class Hostile:
+    """A pickle of it runs a command."""
+
     def __init__(self, target: str):
         self.target = target
 

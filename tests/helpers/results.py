@@ -5,6 +5,9 @@ import random
 from pathlib import Path
 from typing import Any
 
+from jioc.report.runs import Group, Run, group
+from jioc.results import Result
+
 
 def made(
     method: str = "icarl",
@@ -19,7 +22,7 @@ def made(
     alls: list[float] | None = None,
     **config: Any,
 ) -> dict[str, Any]:
-    """A result of format 1; `alls`: the accuracy after each task, `done`: tasks of an unfinished run."""
+    """Make up a result. `alls`: the accuracy after each task; `done`: the tasks of an unfinished run."""
     draw = random.Random(f"{method} {coordinate} {seed} {config}")
     names = [f"class {c}" for c in range(classes)] if isinstance(classes, int) else classes
     size = len(names) // tasks
@@ -55,9 +58,20 @@ def made(
         "jioc": "0.1.0",
         "commit": None,
         "config": {
-            "method": method, "data": "cifar100", "long_tail": None, "holdout": 0.0, "tasks": tasks, "memory": 1000,
-            "memory_per_class": None, "backbone": "resnet18", "seed": seed, "init_seed": seed, "data_seed": seed,
-            "coordination": {"coordinate": coordinate}, "device": "auto", **config,
+            "method": method,
+            "data": "cifar100",
+            "long_tail": None,
+            "holdout": 0.0,
+            "tasks": tasks,
+            "memory": 1000,
+            "memory_per_class": None,
+            "backbone": "resnet18",
+            "seed": seed,
+            "init_seed": seed,
+            "data_seed": seed,
+            "coordination": {"coordinate": coordinate},
+            "device": "auto",
+            **config,
         },
         "environment": {"torch": "2.13.0", "device": "a device", "precision": "fp32"},
         "headline": "cnn",
@@ -68,7 +82,22 @@ def made(
         "last": last,
         "forgetting": {"cnn": 20.0, "nme": 10.0},
         "complete": done is None,
-    }  # fmt: skip
+    }
+
+
+def jioc(**options: Any) -> dict[str, Any]:
+    """The setting of JIOC, with options of it."""
+    return {"coordination": {"coordinate": "jioc", **options}}
+
+
+def runs_of(*results: dict[str, Any]) -> list[Run]:
+    """The results as they are read from disk."""
+    return [Run(Path(str(i)), Result.model_validate(result)) for i, result in enumerate(results)]
+
+
+def groups_of(*results: dict[str, Any]) -> list[Group]:
+    """The results grouped and named, as tables and pages show them."""
+    return group(runs_of(*results))
 
 
 def read_out(result: dict[str, Any], name: str, value: float) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""What torchvision lacks where its compiled part cannot be loaded (a CPU-only torch): the names of two operators.
+"""Two operators that torchvision lacks if its compiled part cannot be loaded, as with a CPU-only torch.
 
-Avalanche imports torchvision, which describes these two whether they exist or not. Declared, they let the rest of
-torchvision load; nothing that the tests use calls them.
+Avalanche imports torchvision, which describes these two whether they exist or not. Once they are declared,
+the rest of torchvision loads. Nothing in the tests calls them.
 """
 
 import sys

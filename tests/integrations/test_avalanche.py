@@ -1,4 +1,4 @@
-"""JIOC in Avalanche: its loss is that of jioc.losses on the same batch, and less is forgotten than without it."""
+"""JIOC in Avalanche: its loss is that of jioc.losses on the same batch, and it forgets less."""
 
 import copy
 import importlib.util
@@ -94,9 +94,9 @@ def test_the_loss_is_that_of_the_formula_on_the_same_batch(av: SimpleNamespace, 
         if t:
             old = torch.tensor([int(c) in ORDER[: 2 * t] for c in y])
             held = 12  # exemplars beside the 40 images of an experience
-            quiet = 0.3 * old * mass(z[:, classes], slice(2 * t, 2 * t + 2)) * (held + 40) / 40
+            suppressed = 0.3 * old * mass(z[:, classes], slice(2 * t, 2 * t + 2)) * (held + 40) / 40
             kd = 0.7 * sum(distill(z[:, s], told[:, s]) for s in past)
-            expected = (1 - label_score(z, y)) * expected + kd + quiet
+            expected = (1 - label_score(z, y)) * expected + kd + suppressed
         torch.testing.assert_close(loss.squeeze(), expected.mean())
 
 
@@ -126,7 +126,7 @@ def test_the_teacher_is_the_network_as_the_experience_ended(av: SimpleNamespace)
 
 
 def test_less_is_forgotten_than_without_it(av: SimpleNamespace) -> None:
-    """Digits, five experiences of two, fifty exemplars, the mean over three seeds, which draw the class order too."""
+    """Digits, five experiences of two, fifty exemplars; the mean over three seeds, each with its order."""
     plain, with_jioc = (
         torch.tensor([av.learn(loss(), seed) for seed in (1, 2, 3)]).mean(0)
         for loss in (torch.nn.CrossEntropyLoss, av.JIOCPlugin)

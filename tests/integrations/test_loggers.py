@@ -12,40 +12,42 @@ import pytest
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Interrupted, Refused
-from jioc.integrations.loggers import SINKS, Live, figures, names, need
+from jioc.events import Epoch, Event, TaskEnd
+from jioc.integrations.loggers import SINKS, Live, figures, names, package
 from jioc.resolve.derive import resolve
+from jioc.results import Result, TaskRow
 from jioc.training.run import run
 
-Told = dict[str, dict[int, list[float]]]
-"""By name and step, every value that was told."""
+Logged = dict[str, dict[int, list[float]]]
+"""By name and step, every value that was logged."""
 
 
-class Kept:
-    """A sink that keeps what it is told."""
+class MemorySink:
+    """A sink that keeps what is logged."""
 
-    def __init__(self, told: Told):
-        self.told = told
+    def __init__(self, logged: Logged):
+        self.logged = logged
 
     def log(self, numbers: dict[str, float], step: int) -> None:
         for name, value in numbers.items():
-            self.told.setdefault(name, {}).setdefault(step, []).append(value)
+            self.logged.setdefault(name, {}).setdefault(step, []).append(value)
 
     def close(self) -> None:
         pass
 
 
-def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> dict[str, Any]:
-    """A run stopped within its second task and taken up again, told to a sink; its result."""
+def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> Result:
+    """Stop a run within its second task, resume it, both logged to a sink; return the result."""
     config = resolve(settings.make(method="icarl", **small, checkpoint_every=0))
     epochs: list[int] = []
 
-    def attempt(resume: bool, stop_after: int | None) -> dict[str, Any]:
+    def attempt(resume: bool, stop_after: int | None) -> Result:
         live = Live([sink], config, folder)
 
-        def tell(kind: str, what: dict[str, Any]) -> None:
-            live(kind, what)
-            if kind == "epoch":
-                epochs.append(what["epoch"])
+        def tell(event: Event) -> None:
+            live(event)
+            if isinstance(event, Epoch):
+                epochs.append(event.epoch)
 
         try:
             stop = (lambda: len(epochs) >= stop_after) if stop_after else None
@@ -58,46 +60,50 @@ def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> dict[
     return attempt(True, None)
 
 
-def check(told: Told, result: dict[str, Any]) -> None:
+def check(logged: Logged, result: Result) -> None:
     steps = 4 + 3 + 3  # epochs of the three tasks
-    assert {step: len(values) for step, values in told["train/cls"].items()} == {
+    assert {step: len(values) for step, values in logged["train/cls"].items()} == {
         s: 1 for s in range(1, steps + 1)
     }
-    assert {step: len(values) for step, values in told["cnn/all"].items()} == {4: 1, 7: 1, 10: 1}
+    assert {step: len(values) for step, values in logged["cnn/all"].items()} == {4: 1, 7: 1, 10: 1}
     rows = result["tasks"]
-    assert [v for (v,) in told["cnn/all"].values()] == pytest.approx(
+    assert [v for (v,) in logged["cnn/all"].values()] == pytest.approx(
         [row["cnn"]["all"] for row in rows], rel=1e-6
     )
     masses = [row["diagnostics"]["old_mass_on_new"] for row in rows[1:]]
-    assert [v for (v,) in told["diagnostics/old_mass_on_new"].values()] == pytest.approx(masses, rel=1e-6)
+    assert [v for (v,) in logged["diagnostics/old_mass_on_new"].values()] == pytest.approx(masses, rel=1e-6)
 
 
 def test_a_resumed_run_tells_each_step_once(
     tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: Told = {}
-    monkeypatch.setattr("jioc.integrations.loggers.need", lambda name: None)
-    monkeypatch.setitem(sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: Kept(told))
-    check(told, stopped_and_resumed("wandb", tmp_path / "run", small))
+    logged: Logged = {}
+    monkeypatch.setattr("jioc.integrations.loggers.package", lambda name: None)
+    monkeypatch.setitem(
+        sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: MemorySink(logged)
+    )
+    check(logged, stopped_and_resumed("wandb", tmp_path / "run", small))
 
 
 def test_a_row_that_was_kept_but_not_told_is_told_on_resuming(
     tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: Told = {}
-    monkeypatch.setattr("jioc.integrations.loggers.need", lambda name: None)
-    monkeypatch.setitem(sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: Kept(told))
+    logged: Logged = {}
+    monkeypatch.setattr("jioc.integrations.loggers.package", lambda name: None)
+    monkeypatch.setitem(
+        sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: MemorySink(logged)
+    )
     config, folder = resolve(settings.make(method="icarl", **small)), tmp_path / "run"
     live = Live(["wandb"], config, folder)
 
-    def deaf_to_the_last(kind: str, what: dict[str, Any]) -> None:
-        if kind != "task" or what["task"] < 3:
-            live(kind, what)
+    def deaf_to_the_last(event: Event) -> None:
+        if not isinstance(event, TaskEnd) or event.row.task < 3:
+            live(event)
 
     result = run(config, out=folder, callback=deaf_to_the_last)
-    assert set(told["cnn/all"]) == {4, 7}
+    assert set(logged["cnn/all"]) == {4, 7}
     live.close()
-    check(told, result)
+    check(logged, result)
 
 
 def test_without_its_package_a_sink_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -106,7 +112,7 @@ def test_without_its_package_a_sink_names_its_extra(monkeypatch: pytest.MonkeyPa
             monkeypatch.delitem(sys.modules, module)
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(Refused, match=rf"pip install 'jioc\[{name}\]'"):
-            need(name)
+            package(name)
 
 
 def test_a_wrong_sink_is_refused_with_the_nearest(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -126,12 +132,14 @@ def test_without_a_sink_nothing_is_written(tmp_path: Path, small: dict[str, Any]
 
 def test_figures_are_the_rows_numbers() -> None:
     row = {
+        "task": 2,
+        "classes": [2, 4],
         "cnn": {"all": 50.0, "old": None, "new": 60.0},
         "nme": None,
         "readouts": {"boosted": {"all": 51.0, "old": 52.0, "new": 53.0}},
         "diagnostics": {"old_mass_on_new": 0.25, "drift_on_old": None, "mean_logits": [1.0]},
     }
-    assert dict(figures(row)) == {
+    assert dict(figures(TaskRow.model_validate(row))) == {
         "cnn/all": 50.0, "cnn/new": 60.0, "boosted/all": 51.0, "boosted/old": 52.0, "boosted/new": 53.0,
         "diagnostics/old_mass_on_new": 0.25,
     }  # fmt: skip
@@ -153,7 +161,7 @@ def read_tensorboard(place: Path) -> Iterator[tuple[str, int, float]]:
 
 
 def read_wandb(place: Path) -> Iterator[tuple[str, int, float]]:
-    """W&B's own messages; its reader of the file where the version still has one in Python, ours elsewhere."""
+    """W&B's own messages, by its reader of the file where the version has one in Python, else by ours."""
     from wandb.proto import wandb_internal_pb2 as messages
 
     try:
@@ -178,7 +186,7 @@ def scanned(store: Any, file: Path) -> Iterator[bytes]:
 
 
 def framed(content: bytes) -> Iterator[bytes]:
-    """The records of a LevelDB log behind W&B's seven bytes: blocks of 32 KiB, (checksum, length, kind) each."""
+    """The records of a LevelDB log behind W&B's seven bytes: blocks of 32 KiB of (checksum, length, kind)."""
     assert content[:4] == b":W&B"
     at, whole = 7, b""
     while at + 7 <= len(content):
@@ -215,12 +223,12 @@ def test_its_own_reader_finds_each_step_once(
     sink: str, tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     try:
-        need(sink)
+        package(sink)
     except Refused as why:
         pytest.skip(str(why))
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     result = stopped_and_resumed(sink, tmp_path / "run", small)
-    told: Told = {}
+    logged: Logged = {}
     for name, step, value in READERS[sink](tmp_path / "run" / "live" / sink):
-        told.setdefault(name, {}).setdefault(step, []).append(value)
-    check(told, result)
+        logged.setdefault(name, {}).setdefault(step, []).append(value)
+    check(logged, result)

@@ -90,7 +90,7 @@ def test_the_example_learns_predicts_learns_on_and_ships(
     )
     from jioc.data.images.inputs import pixels_of
 
-    pixels = pixels_of(files(later)[::4], learner.look.shape)
+    pixels = pixels_of(files(later)[::4], learner.preprocessing.shape)
     (scores,) = session.run(["scores"], {"pixels": pixels.transpose(0, 2, 3, 1)})
     assert np.abs(scores - learner.readouts(pixels)["cnn"].numpy()).max() < 1e-4
     told = [line for line in done.stdout.splitlines() if line.startswith(str(files(later)[0]) + ": ")]

@@ -23,8 +23,9 @@ from jioc.data.load import load
 from jioc.errors import Refused
 from jioc.methods.specs import SPECS
 from jioc.resolve.derive import resolve
-from jioc.training.model import load as load_model
+from jioc.training.load import load as load_model
 from jioc.training.model import save
+from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 
 Arrays = tuple[np.ndarray, np.ndarray]
@@ -114,7 +115,7 @@ def test_five_calls_are_five_tasks_of_a_run() -> None:
     }  # fmt: skip
     config = resolve(settings.make(**values))
     data = load(config)
-    run = Run(config, data)
+    run = Run(preflight(config, data))
     for _ in range(3):
         run.learn_next()
     given = {"mean": data.mean, "std": data.std}
@@ -228,7 +229,7 @@ def test_the_scale_of_floats_is_measured() -> None:
 
 
 def test_labels_are_names() -> None:
-    """Other labels in the same order change no score; a label that sorts before the known ones moves the columns."""
+    """Other labels in the same order change no score; one that sorts before the known ones moves columns."""
     x, y = blobs(4)
     plain = in_parts(IncrementalClassifier(**QUICK), x, y, [2, 3], [0, 1])
     for labels in (

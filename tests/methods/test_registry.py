@@ -27,7 +27,7 @@ def test_the_example_runs_and_takes_jioc(word: str, terms: set[str], tmp_path: P
     log = logged(out)
     assert set(log[-1]["terms"]) == terms
     (shown,) = group(read([out]))
-    assert shown.name == "Feature replay" + " + JIOC" * (word == "jioc") and shown.scene.endswith(
+    assert shown.name == "Feature replay" + " + JIOC" * (word == "jioc") and shown.place.endswith(
         ", epochs 2"
     )
     assert main(["run", "--config", str(out / "config.yaml"), "--out", str(tmp_path / "again")]) == 0

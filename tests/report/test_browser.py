@@ -144,7 +144,7 @@ def test_the_demos_report(browser: Any, demo: Path) -> None:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_its_looks(browser: Any, demo: Path, tmp_path: Path, size: str, scheme: str) -> None:
-    """A screenshot of each, in the folder that JIOC_SCREENSHOTS names; on a phone nothing is wider than the screen."""
+    """On a phone nothing is wider than the screen. Screenshots go to the folder named by JIOC_SCREENSHOTS."""
     show(browser, demo / "report.html", size, scheme)
     ground = browser.execute_script("return getComputedStyle(document.documentElement).backgroundColor")
     assert (sum(map(int, ground[4:-1].split(","))) > 380) == (scheme == "light")

@@ -117,7 +117,7 @@ def test_a_folder_without_a_name_is_recorded_by_the_one_it_has(
     run(**there, out=tmp_path / "dot")
     run(**there | {"data": str(photos), "seed": 2}, out=tmp_path / "path")
     (one,) = group(read([tmp_path / "dot", tmp_path / "path"]))
-    assert len(one.runs) == 2 and one.scene.startswith("photos, ")
+    assert len(one.runs) == 2 and one.place.startswith("photos, ")
     assert f"\ndata: {photos}\n" in (tmp_path / "dot" / "config.yaml").read_text()
     assert run(**there, out=tmp_path / "dot", resume=True)["complete"]
 

@@ -1,0 +1,120 @@
+"""Results that are kept in the repository: small copies, or a line for each run."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.results import keep, made
+from helpers.scripts import script
+from jioc.errors import Refused
+from jioc.report import page
+from jioc.report.runs import group, read
+
+
+def test_a_kept_copy_gives_the_same_report_and_is_small(tmp_path: Path) -> None:
+    runs = keep(tmp_path / "runs", made(classes=100, tasks=10), made(classes=100, tasks=10, seed=2, done=3))
+    assert script("keep").copies([runs], tmp_path / "kept") == (1, 1)
+    (copy,) = (tmp_path / "kept").glob("*/result.json")
+    whole, small = runs / copy.parent.name / "result.json", copy
+
+    def told(path: Path) -> str:
+        (one,) = group(read([path]))
+        one.runs[0].path = Path("somewhere/result.json")
+        return json.dumps(page.content([one]))
+
+    assert told(whole) == told(small)
+    assert small.stat().st_size < whole.stat().st_size / 3 and small.stat().st_size < 100_000
+
+
+def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
+    runs = keep(tmp_path / "runs", made(alls=[50.0] * 5), made(select="random"), made(seed=2, done=2))
+    (runs / "failures.json").write_text(json.dumps({"run-002": "out of memory", "run-009": "no such data"}))
+    assert script("keep").lines([runs], tmp_path / "study.csv") == (4, 0)
+    rows = list(csv.DictReader((tmp_path / "study.csv").read_text().splitlines()))
+    assert [row["outcome"] for row in rows] == ["finished", "finished", "out of memory", "no such data"]
+    assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""
+
+
+def test_runs_of_several_folders_are_kept_together_and_no_folder_of_the_machine(tmp_path: Path) -> None:
+    place = str(tmp_path / "data")
+    first = keep(tmp_path / "a", made(data_dir=place, data_cache=place))
+    other = made(seed=2, data_dir=None, precision="fp32")
+    second, moved = keep(tmp_path / "b" / "deeper", other), keep(tmp_path / "c", other)
+    (moved / "run-000").rename(moved / "run-001")
+    told, kept = script("keep"), tmp_path / "kept"
+    assert (
+        told.copies([first, second.parent], kept)
+        == told.lines([first, moved], tmp_path / "both.csv")
+        == (2, 0)
+    )
+    files = [*kept.rglob("result.json"), tmp_path / "both.csv"]
+    assert len(files) == 3 and not any(place in file.read_text() for file in files)
+    rows = list(csv.DictReader(files[-1].read_text().splitlines()))
+    assert [(row["seed"], row["precision"]) for row in rows] == [("1", "–"), ("2", "fp32")]
+    with pytest.raises(Refused, match="two runs would be kept in"):
+        told.copies([first, second], tmp_path / "neither")
+    with pytest.raises(Refused, match="two runs are called 'run-000'"):
+        told.lines([first, second], tmp_path / "neither")
+    assert not (tmp_path / "neither").exists()
+
+
+def test_what_is_kept_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
+    told, kept, sheet = script("keep"), tmp_path / "kept", tmp_path / "kept.csv"
+    first = keep(tmp_path / "a", made(seed=1), made(seed=2, done=2))
+    again = keep(tmp_path / "b", made(seed=1), made(seed=2))
+    other = keep(tmp_path / "c", made(seed=1, alls=[50.0] * 5))
+
+    def content() -> list[bytes]:
+        return [path.read_bytes() for path in [*sorted(kept.glob("*/*")), sheet] if path.exists()]
+
+    for way, target in ((told.copies, kept), (told.lines, sheet)):
+        way([first], target)
+        way([first], target)
+        way([again], target)  # the second run has finished
+        before = content()
+        with pytest.raises(Refused, match=r"run-000.* \(. such\); --replace"):
+            way([other], target)
+        assert content() == before
+        way([other], target, replace=True)
+        assert content() != before
+    assert "run-001" not in sheet.read_text()
+
+
+def test_a_line_of_another_study_is_not_lost(tmp_path: Path) -> None:
+    told, sheet = script("keep"), tmp_path / "kept.csv"
+    runs = keep(tmp_path / "runs", made(seed=1), made(seed=2))
+    told.lines([runs], sheet)
+    with pytest.raises(Refused, match="the line of 'run-001' would be lost"):
+        told.lines([runs / "run-000"], sheet)
+
+
+def test_nothing_is_kept_among_runs_in_a_file_or_of_runs_that_have_not_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs, live = keep(tmp_path / "runs", made()), keep(tmp_path / "live", made(seed=2))
+    (live / "run-000" / "config.yaml").write_text("method: icarl\n")
+    (tmp_path / "file").write_text("mine\n")
+    unfinished = keep(tmp_path / "unfinished", made(done=2))
+
+    def said(*words: Path) -> str:
+        monkeypatch.setattr(sys, "argv", ["keep.py", *map(str, words)])
+        assert script("keep").main() > 0
+        return capsys.readouterr().err
+
+    assert "is a run's folder" in said(runs, live) and "is a run's folder" in said(runs, live / "run-000")
+    for target in ("file", "file/below", "file/lines.csv"):
+        assert "cannot be written" in said(runs, tmp_path / target)
+    assert "none of the 1 runs is finished" in said(unfinished, tmp_path / "kept")
+    assert (tmp_path / "file").read_text() == "mine\n" and not (tmp_path / "kept").exists()
+    assert len([*live.rglob("*")]) == 3
+
+
+def test_an_old_result_without_seconds_and_device_has_empty_cells(tmp_path: Path) -> None:
+    old = made()
+    del old["environment"], old["tasks"][1]["seconds"]
+    script("keep").lines([keep(tmp_path / "runs", old)], tmp_path / "kept.csv")
+    (row,) = csv.DictReader((tmp_path / "kept.csv").read_text().splitlines())
+    assert (row["seconds"], row["device"], row["outcome"]) == ("", "", "finished")

@@ -1,0 +1,110 @@
+"""The tables of README and docs, made by commands that a reader can repeat."""
+
+import csv
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helpers.paths import ROOT
+from helpers.results import keep, made
+from helpers.scripts import RESULTS, script
+from jioc.cli.main import main as jioc
+from jioc.grid import plan as jobs
+from jioc.report.runs import read
+from jioc.resolve import recipes
+from jioc.resolve import repeat as command
+
+
+def test_the_tables_of_readme_and_docs_are_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert script("tables").main([]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words", [["comparison.py"], ["speeds.py", *map(str, (RESULTS / "speed").glob("*.json"))]]
+)
+def test_a_script_whose_reader_has_left_ends_without_a_word(words: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    line = [sys.executable, str(ROOT / "benchmarks" / words[0]), *words[1:]]
+    unheard = subprocess.run(line, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (unheard.returncode, unheard.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = keep(tmp_path / "runs", made(seed=1), made(seed=2))
+    tables = script("tables")
+    empty = f"before\n<!-- jioc table {runs} --format markdown -->\ntyped\n<!-- end of the table -->\nafter\n"
+    full = tables.current(empty)
+    assert (
+        "| iCaRL | 2 |" in full
+        and "typed" not in full
+        and full.startswith("before\n")
+        and full.endswith("after\n")
+    )
+    assert tables.current(full) == full
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "baselines",
+        "comparison",
+        "gains",
+        "hosts",
+        "mechanisms",
+        "parity",
+        "proxy",
+        "readings",
+        "stems",
+        "tables",
+    ],
+)
+def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        script(name).main(["--wrote"])
+    assert stopped.value.code == 2 and "unrecognized arguments: --wrote" in capsys.readouterr().err
+
+
+OF_200_EPOCHS = " --first-milestones 60,120,170"  # follow from the epochs of the first task
+
+
+def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> None:
+    results = ROOT / "benchmarks" / "results"
+    kept = {
+        run.path.parent.name: run.result["command"]
+        for run in read([results / "table6", results / "table6-controls"])
+    }
+    for name in ("study", "parity", "stems"):
+        rows = csv.DictReader((results / f"{name}.csv").read_text(encoding="utf-8").splitlines())
+        kept |= {row["run"]: row["command"].replace(OF_200_EPOCHS, "") for row in rows}
+    wanted = {}
+    for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1, "stems": 1}.items():
+        recipe = recipes.find(name)
+        for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
+            wanted[job.name] = command.line(job.config)
+    assert len(kept) >= 62 and kept == {name: wanted.get(name) for name in kept}
+
+
+def test_every_line_of_the_page_is_one_to_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    lines = {*re.findall(r"^(jioc grid .*)$", page, re.MULTILINE), *re.findall(r"`(jioc grid [^`]*)`", page)}
+    monkeypatch.chdir(tmp_path)
+    for line in lines:
+        assert jioc([*shlex.split(line, comments=True)[1:], "--dry-run"]) == 0, line
+        told = capsys.readouterr().out
+        counted = re.search(r"# (?:the )?(\w+) (?:short )?runs", line)
+        if counted is None:
+            assert "jioc run" in told, line
+        else:
+            number = {"two": 2, "six": 6, "twelve": 12}.get(counted[1]) or int(counted[1])
+            assert told.count("jioc run") == number, line
+    assert len(lines) >= 40

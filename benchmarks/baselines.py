@@ -55,7 +55,7 @@ def pycil_figures() -> list[Figure]:
 def table(results: Path = RESULTS / "comparison", figures: list[Figure] | None = None) -> str:
     """Rows in the recipe's order; a method of which neither the paper nor PyCIL has a figure is left out."""
     figures = pycil_figures() if figures is None else figures
-    recipe = recipes.find("comparison")
+    recipe = recipes.find_recipe("comparison")
     wanted = [runs.setting(run) for run in runs.planned(recipe, []) if is_baseline(run.config)]
     ours = [run for run in runs.read([results]) if run.complete and runs.setting(run) in wanted]
     groups = runs.group(run for run in runs.planned(recipe, ours) if not run.missing)
@@ -122,7 +122,7 @@ def with_last(average: str | None, last: str | None) -> str:
 def command(g: Group) -> str:
     """The command that repeats the group."""
     seeds = sorted(run.config["seed"] for run in g.complete)
-    usual = tuple(seeds) == recipes.find("comparison").seeds
+    usual = tuple(seeds) == recipes.find_recipe("comparison").seeds
     given = "" if usual else f" --seeds {' '.join(map(str, seeds))}"
     return f"jioc grid comparison --only {name_of(g.runs[0])}{given}"
 

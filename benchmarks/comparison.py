@@ -20,7 +20,7 @@ from jioc.text import counted
 
 def table(results: Path = RESULTS / "comparison") -> str:
     """Rows and columns in the recipe's order, with what was not run, without settings of other recipes."""
-    recipe = recipes.find("comparison")
+    recipe = recipes.find_recipe("comparison")
     wanted = [runs.setting(run) for run in runs.planned(recipe, [])]
     ours = [run for run in runs.read([results]) if run.complete and runs.setting(run) in wanted]
     if not ours:

@@ -151,7 +151,7 @@ def pairs(groups: list[Group], coordinations: tuple[str, ...] = ("jioc",)) -> li
 def columns(place: Path) -> Columns:
     """Read the finished runs by column, balanced first, each in the order of the recipe."""
     read = [run for run in runs.read([place]) if run.complete and len(run.result.tasks) > 1]
-    ordered = [run for run in runs.planned(recipes.find("comparison"), read) if not run.missing]
+    ordered = [run for run in runs.planned(recipes.find_recipe("comparison"), read) if not run.missing]
     by_place: Columns = {}
     for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):
         by_place.setdefault(g.place, []).append(g)

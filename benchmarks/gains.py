@@ -92,7 +92,7 @@ def command(g: Group) -> str:
     """The command that repeats the group."""
     recipe, *flags = GRIDS[folder_of(g)].split()
     seeds = sorted(run.config["seed"] for run in g.runs)
-    given = [] if {*seeds} == {*recipes.find(recipe).seeds} else ["--seeds", *map(str, seeds)]
+    given = [] if {*seeds} == {*recipes.find_recipe(recipe).seeds} else ["--seeds", *map(str, seeds)]
     return " ".join(["jioc grid", recipe, "--only", name_of(g.runs[0]), *given, *flags])
 
 

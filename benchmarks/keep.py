@@ -19,8 +19,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from jioc.config import at
 from jioc.config.index import MACHINE, SEEDS
-from jioc.config.values import at
 from jioc.errors import Failed, Refused, exit_status
 from jioc.files import write
 from jioc.grid.plan import read_json

@@ -23,7 +23,7 @@ from keep import put
 from printing import answered
 
 from jioc.events import Epoch, Event
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.resolve.pycil import METHODS
 from jioc.results import Result
 from jioc.training.run import run

@@ -183,7 +183,7 @@ def notes(study: Study) -> list[str]:
 
 def command(r: Reading) -> str:
     """The command that repeats a reading: a grid's, or that of its first run where no recipe has it."""
-    for recipe in map(recipes.find, RECIPES):
+    for recipe in map(recipes.find_recipe, RECIPES):
         if r.name in recipe.make():
             usual = set(r.rows) == {*map(str, recipe.seeds)}
             seeds = "" if usual else f" --seeds {' '.join(sorted(r.rows, key=int))}"

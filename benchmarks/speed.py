@@ -25,8 +25,8 @@ import torch
 import torch.nn.functional as F
 from PIL import Image, ImageEnhance, ImageOps
 
+from jioc.config import Config
 from jioc.config import values as settings
-from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.errors import Refused, exit_status

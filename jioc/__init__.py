@@ -9,13 +9,13 @@ __version__ = "0.1.0"
 
 _HOME = {
     "run": "training.run",
-    "load": "training.load",
-    "Config": "config.schema",
+    "load": "training.load:load_model",
+    "Config": "config",
     "IncrementalClassifier": "integrations.sklearn",
     "JIOC": "coordination",
     "Method": "methods.base",
-    "Spec": "methods.specs",
-    "register": "methods.registry",
+    "Spec": "methods",
+    "register": "methods",
 }
 
 __all__ = [
@@ -37,4 +37,5 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("jioc.losses")
     if name not in _HOME:
         raise AttributeError(f"module 'jioc' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"jioc.{_HOME[name]}"), name)
+    module, _, attribute = _HOME[name].partition(":")
+    return getattr(importlib.import_module(f"jioc.{module}"), attribute or name)

@@ -18,8 +18,7 @@ import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from jioc.config.schema import Coordinate, Coordination, HostKD
-from jioc.config.values import refusal
+from jioc.config import Coordinate, Coordination, HostKD, refusal
 from jioc.errors import Failed, unknown
 from jioc.losses import check_terms, distill, label_score, mass
 from jioc.types import Batch, Output, Task, Terms

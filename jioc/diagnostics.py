@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jioc.config.schema import TEMPERATURE
+from jioc.config import TEMPERATURE
 from jioc.coordination import distill_heads, heads
 from jioc.types import Task
 

@@ -1,7 +1,8 @@
 """Errors that a person can mend: one sentence each, no traceback, an exit status."""
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -37,6 +38,27 @@ class ReportedElsewhere(Failed):
     def __init__(self, status: int):
         super().__init__("another process of this run says why")
         self.status = status
+
+
+def refuse_if(wrong: object, sentence: str) -> None:
+    """Refuse with a sentence where something is wrong."""
+    if wrong:
+        raise Refused(sentence)
+
+
+def fail_if(wrong: object, sentence: str) -> None:
+    """Fail with a sentence where something went wrong."""
+    if wrong:
+        raise Failed(sentence)
+
+
+@contextmanager
+def os_errors(sentence: str, kind: type[Refused] = Refused) -> Iterator[None]:
+    """Turn an error of the file system into a sentence: "PATH cannot be read", and why."""
+    try:
+        yield
+    except OSError as error:
+        raise kind(f"{sentence}: {error.strerror or error}") from None
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.config.schema import TEMPERATURE
+from jioc.config import TEMPERATURE
 from jioc.errors import Failed
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.losses import slow_cross_entropy, slow_distill, softmax
-from jioc.config.schema import Coordination
+from jioc.config import Coordination
 from jioc.coordination import JIOC, heads
 from jioc.errors import Failed, Refused
 from jioc.losses import cross_entropy, distill

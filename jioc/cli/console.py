@@ -12,10 +12,9 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from jioc.config.schedule import total_epochs
-from jioc.config.schema import Config
+from jioc.config import Config, total_epochs
 from jioc.events import Decoding, Epoch, Event, Note, Start, TaskEnd
-from jioc.methods.registry import find
+from jioc.methods import find_method
 from jioc.report.lines import percent, task_line
 from jioc.results import SUMMARIES, Result, TaskRow
 from jioc.text import coordinated, counted, printable
@@ -106,7 +105,7 @@ class Console(Progress):
 
     def __init__(self, config: Config, folder: Path):
         super().__init__()
-        self.config, self.folder, self.spec = config, folder, find(config.method)
+        self.config, self.folder, self.spec = config, folder, find_method(config.method)
         self.sizes: list[int] = []
         self.bar: Any = None
         self.printed = time.monotonic()
@@ -169,6 +168,8 @@ def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
     memory = counted(config.memory_per_class or config.memory, "exemplar")
     memory += " a class" if config.memory_per_class else ""
-    memory = {"none": "no exemplars", "all": "every image kept"}.get(find(config.method).memory, memory)
+    memory = {"none": "no exemplars", "all": "every image kept"}.get(
+        find_method(config.method).memory, memory
+    )
     images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
     return f"{images}{tail}; {tasks} of {per_task} {'class' if per_task == '1' else 'classes'}; {memory}"

@@ -3,9 +3,7 @@
 from pathlib import Path
 
 from jioc.cli.flags import Parser, add_fields, given_values
-from jioc.config import index
-from jioc.config.schema import Config, Options
-from jioc.config.values import make
+from jioc.config import Config, Options, index, make
 from jioc.data import catalogue
 from jioc.errors import Refused, unknown
 from jioc.text import counted
@@ -68,12 +66,12 @@ def check(config: Config, counts: bool) -> None:
     """Read all images, and verify those that are cached; print what a run would see."""
     from jioc.cli.console import Progress, counts_table
     from jioc.data import scenario
-    from jioc.data.load import load
+    from jioc.data.load import load_dataset
     from jioc.resolve.derive import resolve
 
     config = resolve(config)
     with Progress() as tell:
-        d = load(config, tell, thorough=True)
+        d = load_dataset(config, tell, thorough=True)
     made = scenario.make(d, config)
     stored = "x".join(map(str, d.train_x.shape[1:]))
     seen = "" if d.shape == d.train_x.shape[1:] else f", seen as {'x'.join(map(str, d.shape))}"

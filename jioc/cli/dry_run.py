@@ -9,9 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from jioc.cli.console import Progress, scenario_line, table
-from jioc.config.schedule import total_epochs
-from jioc.config.schema import Config
-from jioc.data.load import load
+from jioc.config import Config, total_epochs
+from jioc.data.load import load_dataset
 from jioc.data.loader import Sampler
 from jioc.events import Epoch, Note
 from jioc.methods.base import Method
@@ -28,7 +27,7 @@ ON_CPU = 32  # images of a timed step on a CPU, where an image takes as long in 
 def show(config: Config) -> None:
     """Print the tasks of a run with their images, exemplars and epochs, and the estimated time."""
     with Progress() as tell:
-        dataset = load(config, tell)
+        dataset = load_dataset(config, tell)
     run = Run(preflight(config, dataset))
     if run.keeps_all:
         tell(Note(ALL_KEPT))

@@ -26,11 +26,11 @@ def main(argv: list[str]) -> int:
     if find_spec("onnx") is None or find_spec("onnxscript") is None:
         raise Refused("jioc export --onnx needs the extra onnx: pip install 'jioc[onnx]'")
     from jioc.integrations.onnx import OPSET, to_onnx
-    from jioc.training.load import load
+    from jioc.training.load import load_model
 
     if note := unfinished(folder):
         print(f"note: {note}", file=sys.stderr)
-    learner = load(folder, method=args.method)
+    learner = load_model(folder, method=args.method)
     content, checked = to_onnx(learner, args.readout)
     try:
         write(args.onnx, content)

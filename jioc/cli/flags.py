@@ -13,11 +13,9 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from jioc.config import index
-from jioc.config.schema import SECTIONS, Options
-from jioc.config.values import Values, by_keys, flat
+from jioc.config import SECTIONS, Options, Values, by_keys, flat, index
 from jioc.errors import Refused, unknown
-from jioc.methods.specs import Spec
+from jioc.methods import Spec
 from jioc.resolve import validate
 
 HELP = ("-h", "--help")

@@ -13,15 +13,14 @@ from pathlib import Path
 
 from jioc.cli.console import table
 from jioc.cli.flags import Parser, add_fields, add_settings, given_values, usual_values, wants_help
-from jioc.config.values import Values
+from jioc.config import Values
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.files import write
 from jioc.grid import options as launch
 from jioc.grid.options import LaunchOptions
 from jioc.grid.plan import FINISHED, Job, plan, read_json, refuse_changed_method, refuse_other_images, status
 from jioc.grid.progress import GridProgress
-from jioc.methods.registry import find
-from jioc.methods.specs import Spec
+from jioc.methods import Spec, find_method
 from jioc.resolve import recipes, repeat
 from jioc.stopping import Stop, duration, signals, until
 from jioc.text import counted
@@ -36,11 +35,13 @@ def main(argv: list[str]) -> int:
 
 def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     if not argv or argv[0].startswith("-") or wants_help(argv):
-        build_parser(find("icarl"), wants_help(argv)).parse(argv)  # prints the help, or refuses a wrong flag
+        build_parser(find_method("icarl"), wants_help(argv)).parse(
+            argv
+        )  # prints the help, or refuses a wrong flag
         raise Refused(
             f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word"
         )
-    recipe = recipes.find(argv[0])
+    recipe = recipes.find_recipe(argv[0])
     args = build_parser(None).parse_known_args(argv[1:])[0]
     seeds = _seeds(args.seeds) if args.seeds else recipe.seeds
     scale = recipe.scale if args.scale is None else args.scale

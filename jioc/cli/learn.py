@@ -8,17 +8,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from jioc.cli.console import Console
 from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, wants_help
-from jioc.config import index
-from jioc.config.schedule import total_epochs
-from jioc.config.schema import Config
-from jioc.config.values import Values, flat, make, plain
+from jioc.config import Config, Values, flat, index, make, plain, total_epochs
 from jioc.data import catalogue
-from jioc.data.find import find as find_data
+from jioc.data.find import find_dataset
 from jioc.data.images import listing
 from jioc.errors import Failed, Interrupted, Refused, unknown
 from jioc.events import Note, Start
-from jioc.methods.registry import find, of_model
-from jioc.methods.specs import Spec
+from jioc.methods import Spec, find_method, of_model
 from jioc.report.lines import percent
 from jioc.resolve import validate
 from jioc.resolve.derive import resolve
@@ -36,7 +32,7 @@ KNOWN = ("refuse", "add")
 
 def main(argv: list[str]) -> int:
     source, method, values = _model(argv)
-    spec = find(method)
+    spec = find_method(method)
     usual = flat(plain(_resolved(values))) if values and wants_help(argv) else None
     args = _parser(spec, usual).parse(argv)
     folder = args.folder
@@ -75,9 +71,9 @@ def teach(
     source: Path, folder: Path, config: Config, known: str, reseed: bool, tell: Any = None, stop: Any = None
 ) -> "Learner":
     """Load the model of a folder and let it learn the classes of another."""
-    from jioc.training.load import load
+    from jioc.training.load import load_model
 
-    learner = load(source, to_learn=True, device=config.device, method=config.method)
+    learner = load_model(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))
     config = config.model_copy(update={"data": str(folder)})
     return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
@@ -86,7 +82,7 @@ def teach(
 def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> Any:
     """Load the images of a folder in the size and colours that the model takes."""
     from jioc.data.images.inputs import picture_form
-    from jioc.data.load import load
+    from jioc.data.load import load_dataset
 
     side, grey = picture_form(learner.preprocessing.shape)
     reading = {
@@ -98,7 +94,7 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
         "std": None,
         "flip": None,
     }
-    dataset = load(config.model_copy(update=reading), tell, more=True)
+    dataset = load_dataset(config.model_copy(update=reading), tell, more=True)
     if dataset.record.get("coloured") is grey:
         other = {
             True: "in grey, and some of these are stored in colour",
@@ -121,7 +117,7 @@ def keep(target: Path, learner: "Learner") -> None:
 
 def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     """The model's folder, method and settings. They decide what flags there are, and their defaults."""
-    args = _parser(find("icarl"), None, add_help=False).parse_known_args(argv)[0]
+    args = _parser(find_method("icarl"), None, add_help=False).parse_known_args(argv)[0]
     if args.model is None:
         return None, "icarl", {}
     folder = model_folder(args.model)
@@ -160,7 +156,7 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def _refuse_known(source: Path, folder: Path) -> None:
     """Refuse folders of known classes before an image is decoded. Arrays are checked once they are loaded."""
-    if find_data(str(folder.absolute())).source != "image_files":
+    if find_dataset(str(folder.absolute())).source != "image_files":
         return
     known = {listing.normalise_name(str(name)) for name in _about(source)["classes"]}
     if again := [name for name in listing.class_names(folder) if name in known]:

@@ -2,7 +2,7 @@
 
 from jioc.cli.flags import Parser
 from jioc.errors import unknown
-from jioc.methods.specs import SPECS, Spec
+from jioc.methods import SPECS, Spec
 from jioc.nets.catalogue import BACKBONES
 
 KINDS = ("methods", "recipes", "backbones", "data")

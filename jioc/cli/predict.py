@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jioc.cli.flags import OWN_METHOD, Parser, add_fields
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.images import listing
 from jioc.errors import Failed, Refused
 from jioc.text import PLAINLY
@@ -35,11 +35,11 @@ def main(argv: list[str]) -> int:
     if not args.top.isdecimal() or int(args.top) < 1:
         raise Refused(f"--top: {args.top!r} is no number of classes")
     folder = model_folder(args.model)
-    from jioc.training.load import load
+    from jioc.training.load import load_model
 
     if note := unfinished(folder):
         print(f"note: {note}", file=sys.stderr)
-    learner = load(folder, device=args.device or "auto", method=args.method)
+    learner = load_model(folder, device=args.device or "auto", method=args.method)
     bad = answered = 0
     for path, answer in answers(learner, paths_of(args.images), int(args.top), args.readout):
         if isinstance(answer, str):

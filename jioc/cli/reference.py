@@ -9,11 +9,10 @@ from pydantic.fields import FieldInfo
 
 from jioc.cli import grid, run
 from jioc.cli.flags import Parser, show
-from jioc.config import index
+from jioc.config import SECTIONS, index
 from jioc.config.index import Setting
-from jioc.config.schema import SECTIONS
 from jioc.grid.options import LaunchOptions
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 
 INTRODUCTION = """\
 # Settings

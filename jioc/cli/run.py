@@ -7,19 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from jioc.cli.flags import HELP, Parser, add_settings, given_values, usual_values, wants_help
-from jioc.config.schema import Config
-from jioc.config.values import Values, digest, make
+from jioc.config import Config, Values, digest, make
 from jioc.errors import Interrupted, Refused
 from jioc.events import Event
-from jioc.methods.registry import find
-from jioc.methods.specs import SPECS, Spec
+from jioc.methods import SPECS, Spec, find_method
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
 
 def main(argv: list[str]) -> int:
     method = _method(argv)
-    spec = find(method)
+    spec = find_method(method)
     args = build_parser(spec, wants_help(argv)).parse(argv)
     from jioc.integrations import loggers
     from jioc.resolve import validate
@@ -85,7 +83,7 @@ def _method(argv: list[str]) -> str:
     file, _ = _file(args)
     method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
     if method is None and any(word.startswith("-") for word in rest):
-        likely = find(str(file.get("method", "icarl")))
+        likely = find_method(str(file.get("method", "icarl")))
         build_parser(likely).parse(argv)  # this refuses the wrong flag
     method = method or args.method or file.get("method")
     if method is None and not wants_help(argv):

@@ -42,7 +42,7 @@ def _parser() -> Parser:
     add = parser.add_argument
     add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
     add("--paper", action="store_true", help="also the paper's figures where the setting matches")
-    add("--recipe", type=recipes.find, help="also the settings of a recipe that were not run")
+    add("--recipe", type=recipes.find_recipe, help="also the settings of a recipe that were not run")
     add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
     add("--by-task", action="store_true", help="the accuracy after each task on all, old and new classes")
     add("--over-orders", action="store_true", help="runs of several class orders are one row")

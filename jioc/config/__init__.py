@@ -1,4 +1,39 @@
-"""Settings: declared once (`schema`), looked up (`index`), checked (`values`), read from files (`files`).
+"""What can be set: every setting with its type, default and help, and the files that settings are kept in.
 
-May import the modules at the top of the package. No torch, no numpy.
+Imports only the modules beside this folder; neither torch nor numpy. Others import from here:
+`from jioc.config import Config, make`, and the modules `index` and `files`.
 """
+
+from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
+from jioc.config.schema import (
+    SECTIONS,
+    TEMPERATURE,
+    About,
+    Above0,
+    Amount,
+    Config,
+    Coordinate,
+    Coordination,
+    Count,
+    HostKD,
+    Options,
+    Positive,
+    Schedule,
+    Seed,
+    Share,
+    Within01,
+    setting,
+)
+from jioc.config.values import (
+    Values,
+    at,
+    by_keys,
+    differences,
+    digest,
+    drop,
+    flat,
+    make,
+    nested,
+    plain,
+    refusal,
+)

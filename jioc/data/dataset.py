@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.errors import Refused
 
 

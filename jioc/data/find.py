@@ -7,7 +7,7 @@ from jioc.data.catalogue import DATASETS, Entry, unknown_name, usual_tasks
 from jioc.errors import Refused
 
 
-def find(name: str) -> Entry:
+def find_dataset(name: str) -> Entry:
     if name in DATASETS:
         return DATASETS[name]
     place = Path(name).expanduser()

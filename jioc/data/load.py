@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.catalogue import Entry, data_folder
 from jioc.data.dataset import Dataset, with_statistics
-from jioc.data.find import find
+from jioc.data.find import find_dataset
 from jioc.data.images.cache import cache_folder
 from jioc.data.sources import archives, cifar, digits, image_files, python_file
 from jioc.errors import Refused
@@ -19,13 +19,15 @@ SOURCES = {
 }
 
 
-def load(config: Config, tell: Callback = ignore, thorough: bool = False, more: bool = False) -> Dataset:
+def load_dataset(
+    config: Config, tell: Callback = ignore, thorough: bool = False, more: bool = False
+) -> Dataset:
     """Read and check the data set.
 
     `thorough`: compare a large cache's checksum, too, and tell the name of every file left out; `more`: its
     classes are added to others, so that a single class gets no note.
     """
-    entry = find(config.data)
+    entry = find_dataset(config.data)
     where = entry.place
     if where is None and entry.folder is not None:
         where = archives.locate(entry, data_folder(config.data_dir), cache_folder(config.data_cache))

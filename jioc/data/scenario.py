@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data import catalogue, longtail
 from jioc.data.dataset import Dataset
 from jioc.data.images.files import normalise_name

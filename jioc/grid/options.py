@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from jioc.config import index
-from jioc.config.schema import Amount, Count, Options, Positive, setting
-from jioc.config.values import refusal
+from jioc.config import Amount, Count, Options, Positive, index, refusal, setting
 from jioc.errors import Refused
 from jioc.grid.plan import Job
 from jioc.grid.progress import GridProgress

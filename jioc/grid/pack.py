@@ -14,10 +14,9 @@ from typing import Any
 
 import torch
 
-from jioc.config import index
-from jioc.config.schema import Config
+from jioc.config import Config, index
 from jioc.data.dataset import Dataset
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.device.streams import capture_lock
 from jioc.errors import Interrupted
 from jioc.events import Callback
@@ -94,5 +93,5 @@ class SharedData:
         key = config.model_dump_json(include=set(index.grouped("images", "reading")))
         with self._lock:
             if key not in self._loaded:
-                self._loaded[key] = load(config, tell)
+                self._loaded[key] = load_dataset(config, tell)
             return self._loaded[key]

@@ -10,16 +10,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from jioc.config import files, index
-from jioc.config.schema import Config
-from jioc.config.values import Values, at, make
+from jioc.config import Config, Values, at, files, index, make
 from jioc.data.catalogue import DATASETS
 from jioc.errors import Refused
 from jioc.events import Callback
-from jioc.methods.record import parse_record
-from jioc.methods.registry import find, sha256
-from jioc.methods.source import refuse_changed
-from jioc.methods.specs import Spec
+from jioc.methods import Spec, find_method, parse_record, refuse_changed, sha256
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
 from jioc.resolve.recipe_file import PLAIN, Recipe, scaled
@@ -54,7 +49,7 @@ def plan(
     jobs = []
     for seed in seeds:
         for name, values in wanted.items():
-            spec = find(str(values["method"]))
+            spec = find_method(str(values["method"]))
             values = scaled(values, spec, scale)
             if recipe is RECIPES.get(recipe.name):
                 values = _without_stages(values, flags(spec))
@@ -63,7 +58,7 @@ def plan(
             jobs.append(Job(folder.name, resolve(make(**given)), folder))
     if all(job.config.coordination.coordinate == "none" for job in jobs):
         for job in jobs[:1]:
-            idle_coordination("none", flags(find(job.config.method)).get("coordination", {}))
+            idle_coordination("none", flags(find_method(job.config.method)).get("coordination", {}))
     return jobs
 
 
@@ -116,7 +111,7 @@ def refuse_changed_method(job: Job) -> None:
 
 def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
     """Refuse finished runs whose images are not those of that name now."""
-    from jioc.data.load import load
+    from jioc.data.load import load_dataset
 
     images: dict[str, Any] = {}
     for job in jobs:
@@ -126,7 +121,7 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
             continue
         key = job.config.model_dump_json(include=set(index.grouped("images", "reading")))
         if key not in images:
-            images[key] = load(job.config, tell).record.get("fingerprint")
+            images[key] = load_dataset(job.config, tell).record.get("fingerprint")
         if images[key] != before:
             run = f"the run in {str(job.folder)!r}"
             raise Refused(f"the images of {data!r} are not those of {run}; choose another --out")

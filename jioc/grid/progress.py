@@ -9,7 +9,7 @@ from rich.console import Console as Rich
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jioc import results
-from jioc.config.schedule import total_epochs
+from jioc.config import total_epochs
 from jioc.errors import Interrupted, Refused, sentence
 from jioc.events import Callback, Epoch, Event, Note, Start, TaskEnd
 from jioc.grid.plan import Job

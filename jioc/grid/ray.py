@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from jioc import results
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.errors import Failed, Interrupted, Refused, first_line, sentence
 from jioc.grid.folder import Files, newest_checkpoint, read_files, write_files
 from jioc.grid.options import LaunchOptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.catalogue import in_memory
 from jioc.data.dataset import with_statistics
 from jioc.data.sources.arrays import ArrayLayout

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from jioc import results
-from jioc.config.schema import Config
-from jioc.config.values import flat, plain
+from jioc.config import Config, flat, plain
 from jioc.errors import Refused, unknown
 from jioc.events import Epoch, Event, Start, TaskEnd
 from jioc.files import write

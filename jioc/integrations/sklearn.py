@@ -19,15 +19,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from jioc.config import index
-from jioc.config.schema import Config
-from jioc.config.values import by_keys, make
+from jioc.config import Config, by_keys, index, make
 from jioc.data.scenario import task_sizes
 from jioc.data.sources.arrays import ArrayLayout
 from jioc.errors import Failed, Refused, unknown
 from jioc.integrations.fitted import Fitted
-from jioc.methods.registry import find
-from jioc.methods.specs import Spec
+from jioc.methods import Spec, find_method
 from jioc.training.evaluate import AT_ONCE
 
 DEFAULTS = Config(method="icarl")
@@ -173,7 +170,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """Make a configuration of the parameters and the further settings; refuse wrong ones."""
         if not isinstance(self.method, str):
             raise Refused(f"method is a name or a Python file's, not {self.method!r}")
-        spec = find(self.method)
+        spec = find_method(self.method)
         if self.readout is not None and self.readout not in spec.readouts:
             raise unknown("read-out", self.readout, spec.readouts)
         if not isinstance(self.flip, (bool, np.bool_)):

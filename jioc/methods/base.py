@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.config.schema import Options
+from jioc.config import Options
 from jioc.coordination import JIOC
 from jioc.data.loader import TaskData
 from jioc.memory import Memory, class_means

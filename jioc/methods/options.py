@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from jioc.config.schema import TEMPERATURE, Above0, Amount, Options, Positive, Share, Within01
+from jioc.config import TEMPERATURE, Above0, Amount, Options, Positive, Share, Within01
 
 
 class Distilling(Options):

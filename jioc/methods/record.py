@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from jioc.config.schema import Options, Schedule
+from jioc.config import Options, Schedule
 from jioc.methods.specs import Spec
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from jioc.config.schema import Options
-from jioc.config.values import refusal
+from jioc.config import Options, refusal
 from jioc.errors import Refused, unknown
 from jioc.methods import source
 from jioc.methods.specs import SPECS, Spec
@@ -53,7 +52,7 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     return keep
 
 
-def find(word: str) -> Spec:
+def find_method(word: str) -> Spec:
     """Find the entry of a method by its name, or of the one that a Python file registers."""
     if word.endswith(".py"):
         return _from_file(Path(word)).spec
@@ -64,11 +63,11 @@ def find(word: str) -> Spec:
     return SPECS[word]
 
 
-def load(word: str) -> "type[Method]":
+def load_method(word: str) -> "type[Method]":
     """Import the class of a method; this imports torch."""
     if word.endswith(".py"):
         return _from_file(Path(word))
-    name = find(word).name
+    name = find_method(word).name
     if name not in _CLASSES:
         importlib.import_module(f"jioc.methods.{name}")
     return _CLASSES[name]

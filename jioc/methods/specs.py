@@ -7,7 +7,7 @@ a line says otherwise.
 from dataclasses import dataclass
 from typing import Literal
 
-from jioc.config.schema import Options, Schedule
+from jioc.config import Options, Schedule
 from jioc.methods.options import (
     BiCOptions,
     COILOptions,

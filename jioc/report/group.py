@@ -6,12 +6,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from jioc.config import index
-from jioc.config.schema import Config
-from jioc.config.values import Values, plain
+from jioc.config import Config, Values, index, plain
 from jioc.data.catalogue import DATASETS, usual_tasks
-from jioc.methods.record import MethodRecord, parse_record, spec_from_record
-from jioc.methods.specs import SPECS, Spec
+from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
 from jioc.results import Accuracy, Result
 
 TASKS = index.grouped("tasks")  # the settings that say how many tasks there are

@@ -10,10 +10,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jioc.config import index
-from jioc.config.values import Values, at, differences, flat
+from jioc.config import Values, at, differences, flat, index
 from jioc.data.catalogue import DATASETS, in_memory, task_sizes, usual_tasks
-from jioc.methods.specs import SPECS, Spec
+from jioc.methods import SPECS, Spec
 from jioc.report.group import Group
 from jioc.resolve.derive import Known
 from jioc.text import coordinated, counted, printable

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jioc import __version__
-from jioc.config.values import at
+from jioc.config import at
 from jioc.files import write
 from jioc.report import paper
 from jioc.report.group import Group, Run, shown_readouts

@@ -6,8 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jioc.config import index
-from jioc.config.values import Values
+from jioc.config import Values, index
 from jioc.report import labels
 from jioc.resolve.pycil import METHODS
 from jioc.results import Result

@@ -8,13 +8,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from jioc import results
-from jioc.config.schema import Config
-from jioc.config.values import Values, make, plain
+from jioc.config import Config, Values, make, plain
 from jioc.data.catalogue import DATASETS
-from jioc.data.find import find as find_data
+from jioc.data.find import find_dataset
 from jioc.errors import Refused
-from jioc.methods.record import record
-from jioc.methods.registry import find, sha256
+from jioc.methods import find_method, record, sha256
 from jioc.report import labels
 from jioc.report.group import TASKS, Group, Run, setting
 from jioc.resolve.derive import resolve
@@ -67,13 +65,13 @@ def _wanted(recipe: Recipe, scale: float, over_orders: bool) -> Iterable[Run]:
     """Every run of the recipe, as one that nobody began."""
     for label, values in recipe.make().items():
         method = str(values["method"])
-        spec = find(method)
+        spec = find_method(method)
         values = scaled(values, spec, scale)
         about = record(spec, sha256(method)).model_dump(mode="json")
         for seed in recipe.seeds:
             config = plain(resolve(make(**values | {"seed": seed})))
             if not any(config[name] for name in TASKS):
-                config["tasks"] = find_data(config["data"]).tasks
+                config["tasks"] = find_dataset(config["data"]).tasks
             yield Run(Path(label), Result(config=config, method=about, classes=[], tasks=[]), over_orders)
 
 

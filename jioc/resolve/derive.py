@@ -7,16 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jioc.config import index
-from jioc.config.schedule import rescale_milestones
-from jioc.config.schema import Config, Schedule
-from jioc.config.values import Values, flat, nested
+from jioc.config import Config, Schedule, Values, flat, index, nested, rescale_milestones
 from jioc.data.catalogue import Entry, network_for, usual_canvas, with_name
-from jioc.data.find import find as find_data
-from jioc.data.find import image_size
-from jioc.methods.registry import find as find_method
-from jioc.methods.registry import own_options
-from jioc.methods.specs import Spec
+from jioc.data.find import find_dataset, image_size
+from jioc.methods import Spec, find_method, own_options
 from jioc.resolve import validate
 
 
@@ -28,7 +22,7 @@ def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None
     spec = spec or find_method(config.method)
     if entry is None:
         config = config.filled(config.given, data=with_name(config.data))
-        entry = find_data(config.data)
+        entry = find_dataset(config.data)
     options = own_options(spec, config.options)
     known = Known(flat(dict(config.model_dump(), options=options.model_dump())), spec, entry).fill()
     filled = Config.model_validate(nested(known.values)).filled(config.given)

@@ -6,12 +6,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jioc.config import index
-from jioc.config.schedule import rescale_milestones
-from jioc.config.schema import Schedule
-from jioc.config.values import Values, at, drop, flat, make
+from jioc.config import Schedule, Values, at, drop, flat, index, make, rescale_milestones
 from jioc.errors import Refused
-from jioc.methods.registry import find
+from jioc.methods import find_method
 from jioc.resolve.derive import Known
 
 
@@ -65,5 +62,5 @@ def _length(stage: str, values: Values) -> Any:
     stages = {name: values.get(name, {}) for name in index.STAGES}
     known = flat(make(method="", **stages).model_dump(include=set(index.STAGES)))
     if known[f"{stage}.epochs"] is None and isinstance(values.get("method"), str):
-        known = Known(known, find(values["method"])).fill().values
+        known = Known(known, find_method(values["method"])).fill().values
     return known[f"{stage}.epochs"]

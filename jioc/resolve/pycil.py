@@ -10,13 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from jioc.config import make, rescale
 from jioc.config.index import STAGES
-from jioc.config.schedule import rescale
-from jioc.config.values import make
-from jioc.data.find import find
+from jioc.data.find import find_dataset
 from jioc.errors import Refused, unknown
-from jioc.methods.registry import own_options
-from jioc.methods.specs import SPECS, Spec
+from jioc.methods import SPECS, Spec, own_options
 
 Targets = dict[str, tuple[str, ...]]
 """The dotted names of the settings that a key of PyCIL sets."""
@@ -234,7 +232,7 @@ def _order(given: dict[str, Any], values: dict[str, Any], place: str, ordered: b
     if ordered:
         return
     if not given["shuffle"]:
-        values["order"] = tuple(range(find(values["data"]).classes))
+        values["order"] = tuple(range(find_dataset(values["data"]).classes))
         return
     seeds = given["seed"] if isinstance(given["seed"], list) else [given["seed"]]
     if len(seeds) != 1:

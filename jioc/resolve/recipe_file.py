@@ -15,13 +15,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jioc.config import files, index
-from jioc.config.schedule import rescale
-from jioc.config.schema import Options, Schedule, Seed
-from jioc.config.values import Values, at, make, nested, refusal
+from jioc.config import Options, Schedule, Seed, Values, at, files, index, make, nested, refusal, rescale
 from jioc.errors import Refused
-from jioc.methods.registry import find, own_options
-from jioc.methods.specs import Spec
+from jioc.methods import Spec, find_method, own_options
 from jioc.resolve import validate
 from jioc.resolve.overlay import given_names, overlay
 
@@ -110,7 +106,7 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
             raise Refused(f"run {name!r} has no method")
         try:
             config = make(**values)
-            spec = find(config.method)
+            spec = find_method(config.method)
             validate.second_stage(config, spec)
             own_options(spec, config.options)
             validate.idle_coordination(config.coordination.coordinate, own.get("coordination", {}))

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jioc.config.values import Values
+from jioc.config import Values
 from jioc.errors import unknown
-from jioc.methods.specs import FIRST
+from jioc.methods import FIRST
 from jioc.resolve import recipe_file
 from jioc.resolve.pycil import METHODS
 from jioc.resolve.recipe_file import Recipe, Runs
@@ -260,7 +260,7 @@ RECIPES = {
 }
 
 
-def find(name: str) -> Recipe:
+def find_recipe(name: str) -> Recipe:
     """Find the recipe of that name, or read the one in a YAML file."""
     if name.endswith((".yaml", ".yml")):
         return recipe_file.read(Path(name))

@@ -3,11 +3,9 @@
 import shlex
 from typing import Any
 
-from jioc.config import index
-from jioc.config.schema import Config, Schedule
-from jioc.config.values import at, flat, plain
-from jioc.data.find import find as find_data
-from jioc.methods.registry import find as find_method
+from jioc.config import Config, Schedule, at, flat, index, plain
+from jioc.data.find import find_dataset
+from jioc.methods import find_method
 from jioc.resolve.derive import Known
 
 
@@ -25,7 +23,7 @@ def argv(config: Config) -> list[str]:
         return [config.method, "--config", "config.yaml"]
     values, spec = plain(config), find_method(config.method)
     del values["given"]
-    departing = Known(flat(values), spec, find_data(config.data)).departures()
+    departing = Known(flat(values), spec, find_dataset(config.data)).departures()
     skipped = index.MACHINE | {"method"} | ({"memory"} if config.memory_per_class else set())
     wanted = departing.keys() | {"seed"} | _required(config, {*departing})
     arguments = [config.method]

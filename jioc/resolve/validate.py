@@ -3,12 +3,11 @@
 import itertools
 from collections.abc import Iterable
 
-from jioc.config import index
+from jioc.config import Config, Schedule, index
 from jioc.config.index import flag
-from jioc.config.schema import Config, Schedule
 from jioc.data.catalogue import Entry
 from jioc.errors import Refused
-from jioc.methods.specs import Spec
+from jioc.methods import Spec
 from jioc.nets import catalogue as backbones
 from jioc.text import counted
 

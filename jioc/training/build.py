@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.coordination import JIOC
 from jioc.data.dataset import Dataset
 from jioc.data.loader import Images
@@ -22,7 +22,7 @@ RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the netw
 
 def make_method(config: Config, channels: int, generator: torch.Generator, device: torch.device) -> Method:
     """Make the method of a resolved configuration, before its first task."""
-    cls, spec = registry.load(config.method), registry.find(config.method)
+    cls, spec = registry.load_method(config.method), registry.find_method(config.method)
     plain: dict[str, Any] = {
         "backbone": config.backbone,
         "stem": config.stem,

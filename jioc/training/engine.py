@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jioc.config.schedule import lr_at
-from jioc.config.schema import Schedule
+from jioc.config import Schedule, lr_at
 from jioc.coordination import JIOC
 from jioc.data.augment.basic import Augmentation
 from jioc.data.loader import Images, Sampler

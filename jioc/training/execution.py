@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from jioc.config import index
-from jioc.config.schema import Config, Coordination
+from jioc.config import Config, Coordination, index
 from jioc.device.distributed import ALONE, World
 from jioc.device.streams import capture_lock
 from jioc.errors import Refused

@@ -15,8 +15,7 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor
 
-from jioc.config.schema import Config, Options
-from jioc.config.values import make, plain
+from jioc.config import Config, Options, make, plain
 from jioc.data import catalogue
 from jioc.data.dataset import Dataset
 from jioc.data.loader import TaskData
@@ -90,7 +89,7 @@ class Learner(Classifier):
         The images are kept after the exemplars while their class has room.
         """
         run = self._run(dataset, "rehearse", config, False, callback, stop)
-        replay = registry.load("replay")(
+        replay = registry.load_method("replay")(
             net=run.method.net,
             memory=run.method.memory,
             options=Options(),

@@ -11,9 +11,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from jioc.config import index
-from jioc.config.schema import Config
-from jioc.config.values import make
+from jioc.config import Config, index, make
 from jioc.data import catalogue
 from jioc.device.pick import pick_device
 from jioc.errors import Refused, first_line
@@ -29,7 +27,7 @@ from jioc.training.model import AUGMENTS, EXEMPLARS, WEIGHTS, About, next_name, 
 from jioc.training.store import model_folder
 
 
-def load(
+def load_model(
     place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None
 ) -> Learner:
     """Load the model in a folder. `to_learn`: with its exemplars; `method`: the file of a method not ours."""

@@ -24,9 +24,8 @@ import torch
 from pydantic import Field, ValidationError
 
 from jioc import __version__
-from jioc.config import index
-from jioc.config.schema import Count, Options, Positive
-from jioc.config.values import plain as plain_config
+from jioc.config import Count, Options, Positive, index
+from jioc.config import plain as plain_config
 from jioc.data.augment.basic import Augment
 from jioc.data.augment.crops import ResizedCrop
 from jioc.errors import Refused

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data import scenario as scenarios
 from jioc.data.dataset import Dataset
 from jioc.data.scenario import Scenario
 from jioc.device.distributed import ALONE, World
 from jioc.device.pick import pick_device
-from jioc.methods import registry, source
-from jioc.methods.specs import Spec
+from jioc.methods import Spec, registry, source
 from jioc.resolve.validate import small_memory
 from jioc.training.build import streams
 from jioc.training.execution import Execution, choose_execution
@@ -42,11 +41,11 @@ def preflight(
     `scenario`: the tasks, if they do not follow from the settings.
     """
     scenario = scenario or scenarios.make(dataset, config)
-    spec, device = registry.find(config.method), pick_device(config.device)
+    spec, device = registry.find_method(config.method), pick_device(config.device)
     small_memory(config, len(scenario.classes), spec)
     streamed = streams(config.stream, dataset, scenario, device)
     execution = choose_execution(config, device, not streamed, world)
-    if not source.is_ours(registry.load(config.method)):
+    if not source.is_ours(registry.load_method(config.method)):
         try_method(config, dataset)
     if world.size > 1:
         rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
+from jioc.config import Config
 from jioc.config import values as settings
-from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.device.distributed import ALONE, World, process_group
 from jioc.errors import Refused
 from jioc.events import Callback
@@ -70,12 +70,14 @@ def execute(
         world.must_agree("settings", settings.digest(config))
         if not world.first:
             out = callback = None
-        return execute_on(config, load, out=out, resume=resume, callback=callback, stop=stop, world=world)
+        return execute_on(
+            config, load_dataset, out=out, resume=resume, callback=callback, stop=stop, world=world
+        )
 
 
 def execute_on(
     config: Config,
-    load: Callable[[Config, Callback], Dataset],
+    read: Callable[[Config, Callback], Dataset],
     *,
     out: Path | None,
     resume: bool,
@@ -84,10 +86,10 @@ def execute_on(
     world: World = ALONE,
     on: Callable[[torch.device], AbstractContextManager[Any]] = nullcontext,
 ) -> Result:
-    """Run a resolved configuration on the images that `load` gives, within the context `on(device)`."""
+    """Run a resolved configuration on the images that `read` gives, within the context `on(device)`."""
     if out is not None:
         refuse_taken(Path(out), config, resume)  # before images are decoded
-    plan = preflight(config, load(config, until(stop, callback)), world)
+    plan = preflight(config, read(config, until(stop, callback)), world)
     store = None if out is None else Store(Path(out), config, resume)
     try:
         with on(plan.device):

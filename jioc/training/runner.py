@@ -15,8 +15,7 @@ from jioc.data.augment.basic import choose_augmentation
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, Refused
 from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
-from jioc.methods import contract, registry, source
-from jioc.methods.record import record
+from jioc.methods import contract, record, registry, source
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted

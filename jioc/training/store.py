@@ -9,9 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
-from jioc.config import files, index
-from jioc.config.schema import Config
-from jioc.config.values import Values, differences, plain
+from jioc.config import Config, Values, differences, files, index, plain
 from jioc.data.catalogue import DATASETS
 from jioc.errors import Failed, Refused
 from jioc.files import write

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
 from jioc.data.loader import Images, TaskData

@@ -28,7 +28,7 @@ def test_what_a_loss_gains_is_told_seed_by_seed() -> None:
 
 def test_the_comparison_in_short_has_every_row_of_the_recipe_and_no_other(tmp_path: Path) -> None:
     def result(name: str, average: float, seed: int = 1, **more: Any) -> dict[str, Any]:
-        values = recipes.find("comparison").make()[name] | {"seed": seed} | more
+        values = recipes.find_recipe("comparison").make()[name] | {"seed": seed} | more
         return made(tasks=10, alls=[average] * 10) | {
             "config": settings.plain(resolve(settings.make(**values)))
         }
@@ -57,7 +57,9 @@ def test_the_comparison_in_short_has_every_row_of_the_recipe_and_no_other(tmp_pa
 
 def test_baselines_stand_beside_the_paper_and_beside_pycil_in_its_own_form(tmp_path: Path) -> None:
     def result(name: str, average: float, seed: int = 1, **more: Any) -> dict[str, Any]:
-        values = recipes.find("comparison").make()[f"cifar100-resnet32-2000-{name}"] | {"seed": seed} | more
+        values = (
+            recipes.find_recipe("comparison").make()[f"cifar100-resnet32-2000-{name}"] | {"seed": seed} | more
+        )
         found = made(tasks=10, alls=[average] * 10) | {
             "config": settings.plain(resolve(settings.make(**values)))
         }

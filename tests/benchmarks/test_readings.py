@@ -72,7 +72,7 @@ def test_the_lines_of_the_readings_name_one_run_of_a_recipe() -> None:
     for reading in readings.read().readings:
         found = re.fullmatch(r"jioc grid (\S+) --scale 0.1 --only (\S+)", readings.command(reading))
         assert found is not None
-        assert [*jobs.select(recipes.find(found[1]).make(), [found[2]])] == [reading.name]
+        assert [*jobs.select(recipes.find_recipe(found[1]).make(), [found[2]])] == [reading.name]
 
 
 def test_a_study_that_is_not_there_or_not_one_is_refused(tmp_path: Path) -> None:

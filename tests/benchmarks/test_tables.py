@@ -86,7 +86,7 @@ def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> Non
         kept |= {row["run"]: row["command"].replace(OF_200_EPOCHS, "") for row in rows}
     wanted = {}
     for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1, "stems": 1}.items():
-        recipe = recipes.find(name)
+        recipe = recipes.find_recipe(name)
         for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
             wanted[job.name] = command.line(job.config)
     assert len(kept) >= 62 and kept == {name: wanted.get(name) for name in kept}

@@ -10,8 +10,8 @@ import torch
 from jioc.cli import dry_run as estimate
 from jioc.cli.main import main
 from jioc.config import values as settings
-from jioc.data.load import load
-from jioc.methods.specs import SPECS
+from jioc.data.load import load_dataset
+from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
 from jioc.training.preflight import preflight
 from jioc.training.run import run
@@ -42,7 +42,7 @@ def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
 
     monkeypatch.setattr(estimate, "pace", pace)
     config = resolve(settings.make(method=method, **small))
-    assert estimate.measured(Run(preflight(config, load(config)))) == (sum(trained), sum(trained))
+    assert estimate.measured(Run(preflight(config, load_dataset(config)))) == (sum(trained), sum(trained))
     if method == "der":
         assert [w / wide[0] for w in wide] == [1, 2, 4]  # the network is as wide as it will be
 
@@ -56,7 +56,7 @@ def test_the_steps_that_are_timed_are_those_of_fit_and_train_nothing(
     )
     monkeypatch.setattr(estimate, "SPELL", 0.01)
     config = resolve(settings.make(method="icarl", compile=True, **small))
-    run = Run(preflight(config, load(config)))
+    run = Run(preflight(config, load_dataset(config)))
     task, data = run.arrival(0)
     run.method.net.grow(task.n_new, run.method.generator)
     before, usual = [p.clone() for p in run.method.net.parameters()], dict(run.engine.schedules)
@@ -73,7 +73,7 @@ def test_every_method_can_be_timed(
     monkeypatch.setattr(estimate, "SPELL", 0.0)
     word = "ic" if SPECS[method].memory == "none" else "jioc"
     config = resolve(settings.make(method=method, coordination={"coordinate": word}, **small))
-    images, seconds = estimate.measured(Run(preflight(config, load(config))))
+    images, seconds = estimate.measured(Run(preflight(config, load_dataset(config))))
     assert images > 0 and seconds > 0
 
 

@@ -73,7 +73,7 @@ def test_a_folder_that_is_taken_is_left_alone(
     other = tmp_path / "other"
     other.mkdir()
     (other / "thesis.tex").write_text("years of work")
-    monkeypatch.setattr("jioc.training.run.load", lambda *args: pytest.fail("images were read first"))
+    monkeypatch.setattr("jioc.training.run.load_dataset", lambda *args: pytest.fail("images were read first"))
     assert main(["run", "replay", *QUICK, "--out", str(other)]) == 2
     assert main(["run", "replay", *QUICK, "--out", str(other), "--resume"]) == 2
     assert list(other.iterdir()) == [other / "thesis.tex"]

@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from jioc.config import index
-from jioc.config.schema import SECTIONS
-from jioc.config.values import flat, make
+from jioc.config import SECTIONS, flat, index, make
 from jioc.data.catalogue import DATASETS
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.resolve.derive import RULES, Known, resolve
 
 EVERY = index.every()

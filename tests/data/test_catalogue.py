@@ -7,7 +7,7 @@ import pytest
 from jioc.cli import main as cli
 from jioc.config import values as settings
 from jioc.data import catalogue
-from jioc.data.find import find
+from jioc.data.find import find_dataset
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
 
@@ -23,7 +23,7 @@ DEFAULTS = {
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_sizes_and_stems_are_recorded_and_can_be_changed(name: str) -> None:
     c = resolve(settings.make(method="icarl", data=name))
-    assert (c.image_size, c.backbone, c.stem, find(name).tasks) == DEFAULTS[name]
+    assert (c.image_size, c.backbone, c.stem, find_dataset(name).tasks) == DEFAULTS[name]
     if name.startswith("cifar"):
         with pytest.raises(Refused, match="comes as images of 32x32"):
             resolve(settings.make(method="icarl", data=name, image_size=64))

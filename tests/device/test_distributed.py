@@ -25,7 +25,7 @@ from jioc.data.loader import Images
 from jioc.data.stream import Streamed
 from jioc.device.distributed import World, process_group
 from jioc.errors import Failed, Refused
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.nets.batchnorm import BatchNorm
 from jioc.resolve.derive import resolve
 from jioc.training.checkpoint import unpack

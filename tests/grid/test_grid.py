@@ -204,7 +204,7 @@ def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.Captur
 def test_a_finished_grid_speaks_of_the_paper_where_the_paper_has_its_settings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], recipe: str, beside: bool
 ) -> None:
-    wanted = recipes.find(recipe)
+    wanted = recipes.find_recipe(recipe)
     for job in plan(wanted, (1,), ["*jioc"], wanted.scale, lambda spec: {}, tmp_path):
         job.folder.mkdir()
         ran = made(classes=100, tasks=10) | {"config": settings.plain(job.config)}

@@ -42,7 +42,7 @@ def test_a_packed_run_whose_folder_is_taken_is_refused_before_images_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "taken").write_text("by another")
-    monkeypatch.setattr("jioc.grid.pack.load", lambda *args: pytest.fail("images were read first"))
+    monkeypatch.setattr("jioc.grid.pack.load_dataset", lambda *args: pytest.fail("images were read first"))
     (found,) = pack([resolve(settings.make(**BASE))], 1, outs=[tmp_path])
     assert isinstance(found, Refused) and "holds other files" in str(found)
 

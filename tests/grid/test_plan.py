@@ -10,7 +10,7 @@ from helpers.grids import BASE, recipe_file
 from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.grid.plan import plan, select
-from jioc.methods.registry import find
+from jioc.methods import find_method
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
 from jioc.resolve.recipe_file import scaled
@@ -19,13 +19,13 @@ from jioc.training.store import refuse_other_settings
 
 def test_the_settings_of_a_run_serve_as_a_base_and_its_seed_gives_way(tmp_path: Path) -> None:
     kept = settings.plain(resolve(settings.make(**BASE, seed=4)))
-    recipe = recipes.find(
+    recipe = recipes.find_recipe(
         recipe_file(tmp_path, base=kept, matrix={"coordination.coordinate": ["none"]}, seeds=[1, 2, 2])
     )
     jobs = plan(recipe, recipe.seeds, None, 1, lambda spec: {}, tmp_path)
     assert [(j.config.seed, j.config.init_seed, j.config.data_seed) for j in jobs] == [(1, 1, 1), (2, 2, 2)]
     own = recipe_file(tmp_path, base=BASE | {"seed": 4, "data_seed": 9}, matrix={"init_seed": [5]})
-    (job,) = plan(recipes.find(own), [3], None, 1, lambda spec: {}, tmp_path)
+    (job,) = plan(recipes.find_recipe(own), [3], None, 1, lambda spec: {}, tmp_path)
     assert (job.config.seed, job.config.init_seed, job.config.data_seed) == (3, 5, 9)
 
 
@@ -51,13 +51,13 @@ def test_a_file_combines_runs_and_matrix(tmp_path: Path) -> None:
         "runs": {"a": {}, "b": {"coordination": {"coordinate": "jioc"}}},
         "matrix": {"memory": [40, 50]},
     }
-    made = recipes.find(recipe_file(tmp_path, **content)).make()
+    made = recipes.find_recipe(recipe_file(tmp_path, **content)).make()
     assert list(made) == ["a-memory-40", "a-memory-50", "b-memory-40", "b-memory-50"]
     assert made["b-memory-50"]["memory"] == 50 and made["b-memory-50"]["coordination"] == {
         "coordinate": "jioc"
     }
     with pytest.raises(Refused, match="two runs are called 'memory-40'"):
-        recipes.find(recipe_file(tmp_path, matrix={"memory": [40, 40]}))
+        recipes.find_recipe(recipe_file(tmp_path, matrix={"memory": [40, 40]}))
 
 
 def test_only_takes_a_whole_name_before_a_part() -> None:
@@ -69,18 +69,24 @@ def test_only_takes_a_whole_name_before_a_part() -> None:
 
 
 def test_a_scaled_schedule_is_shorter_throughout() -> None:
-    config = resolve(settings.make(**scaled({"method": "foster"}, find("foster"), 0.1)))
+    config = resolve(settings.make(**scaled({"method": "foster"}, find_method("foster"), 0.1)))
     assert (config.later.epochs, config.first.epochs, config.second.epochs) == (17, 20, 13)
-    given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.1)
+    given = scaled(
+        {"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find_method("icarl"), 0.1
+    )
     first = resolve(settings.make(**given)).first
     assert (first.epochs, first.milestones) == (10, (4, 8))
-    given = scaled({"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find("icarl"), 0.01)
+    given = scaled(
+        {"method": "icarl", "first": {"epochs": 100, "milestones": [40, 80]}}, find_method("icarl"), 0.01
+    )
     assert resolve(settings.make(**given)).first.milestones == (1,)
 
 
 @pytest.mark.parametrize("wrong", [{"later": 3}, {"first": {"milestones": 5}}, {"later": {"epochs": "many"}}])
 def test_what_is_no_schedule_is_refused_before_it_is_scaled(wrong: dict[str, Any]) -> None:
     with pytest.raises(Refused, match="is refused"):
-        scaled({"method": "icarl"} | wrong, find("icarl"), 0.1)
-    quoted = scaled({"method": "icarl", "later": {"epochs": "17"}}, find("icarl"), 0.1)  # as YAML may have it
+        scaled({"method": "icarl"} | wrong, find_method("icarl"), 0.1)
+    quoted = scaled(
+        {"method": "icarl", "later": {"epochs": "17"}}, find_method("icarl"), 0.1
+    )  # as YAML may have it
     assert quoted["later"]["epochs"] == 2

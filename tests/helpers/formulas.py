@@ -37,7 +37,7 @@ def close(a: Tensor, b: list[float] | Tensor) -> None:
 
 
 def method(name: str, coordination: JIOC | None = None, memory: Memory | None = None) -> Method:
-    cls = registry.load(name)
+    cls = registry.load_method(name)
     net = build(cls.plan(PLAN), torch.Generator().manual_seed(0))
     return cls(
         net=net, memory=memory or Memory(20), options=cls.spec.options(), coordination=coordination,

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from jioc.config.values import make
+from jioc.config import make
 from jioc.data.dataset import Dataset
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
 from jioc.training.preflight import preflight
@@ -18,7 +18,7 @@ from jioc.training.runner import Run
 def new_run(dataset: Dataset | None = None, **values: Any) -> Run:
     """A run with these settings that has learnt nothing."""
     config = resolve(make(**values))
-    return Run(preflight(config, dataset or load(config)))
+    return Run(preflight(config, dataset or load_dataset(config)))
 
 
 def started(method: str, tasks: int, **more: Any) -> Run:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from jioc.config.values import make
+from jioc.config import make
 from jioc.data.dataset import Dataset
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.events import Decoding, Event, Note
 from jioc.resolve.derive import resolve
 
@@ -112,7 +112,7 @@ def mini_folders(folder: Path) -> Path:
 
 def write_digits(folder: Path, names: str, images: int, first: int = 0) -> Path:
     """So many training images of each of the digits named, from the first on, as PNG files."""
-    digits = load(make(method="icarl", data="digits"))
+    digits = load_dataset(make(method="icarl", data="digits"))
     for name in names:
         (folder / name).mkdir(parents=True)
         for i, x in enumerate(digits.train_x[digits.train_y == int(name)][first : first + images]):
@@ -127,7 +127,7 @@ def read_events(place: Path, **values: Any) -> tuple[Dataset, list[Event]]:
     """The data set of a folder or csv, seen at 8x8, and all that was told about it."""
     events: list[Event] = []
     config = make(method="finetune", data=str(place), **({"image_size": 8} | values))
-    return load(config, events.append), events
+    return load_dataset(config, events.append), events
 
 
 def read(place: Path, **values: Any) -> tuple[Dataset, list[str]]:
@@ -142,4 +142,4 @@ def decodings(events: list[Event]) -> int:
 
 
 def read_official(name: str, folder: Path, **values: Any) -> Dataset:
-    return load(resolve(make(method="finetune", data=name, data_dir=folder, **values)))
+    return load_dataset(resolve(make(method="finetune", data=name, data_dir=folder, **values)))

@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw
 import jioc
 from helpers.paths import ROOT
 from jioc.cli.main import main
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_every_method_and_readout_answers_the_same_in_onnxruntime(
     import onnxruntime
 
     from jioc.config import values as settings
-    from jioc.data.load import load
+    from jioc.data.load import load_dataset
 
     quick = {
         "task_sizes": (6, 4),
@@ -115,7 +115,7 @@ def test_every_method_and_readout_answers_the_same_in_onnxruntime(
         "device": "cpu",
     }
     jioc.run(method=method, data="digits", **quick, out=tmp_path / "run")
-    pixels = load(settings.make(method=method)).test_x[:20]
+    pixels = load_dataset(settings.make(method=method)).test_x[:20]
     for name, scores in jioc.load(tmp_path / "run").readouts(pixels).items():
         path = tmp_path / f"{name}.onnx"
         assert main(["export", str(tmp_path / "run"), "--onnx", str(path), "--readout", name]) == 0

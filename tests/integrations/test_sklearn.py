@@ -19,11 +19,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from helpers.paths import ROOT
 from jioc import IncrementalClassifier
 from jioc.config import values as settings
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Refused
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
-from jioc.training.load import load as load_model
+from jioc.training.load import load_model
 from jioc.training.model import save
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
@@ -114,7 +114,7 @@ def test_five_calls_are_five_tasks_of_a_run() -> None:
         "seed": 5, "later": {"epochs": 3}, "coordination": {"coordinate": "jioc"},
     }  # fmt: skip
     config = resolve(settings.make(**values))
-    data = load(config)
+    data = load_dataset(config)
     run = Run(preflight(config, data))
     for _ in range(3):
         run.learn_next()

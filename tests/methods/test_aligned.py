@@ -12,7 +12,7 @@ import jioc
 from helpers.learning import some, some_images, started
 from helpers.models import signed
 from jioc.config import values as settings
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Refused
 from jioc.methods.aligned import Aligned
 from jioc.methods.bic import BiC
@@ -97,7 +97,7 @@ def test_a_gamma_that_is_no_number_is_refused(tmp_path: Path) -> None:
 
 
 def test_after_rehearsal_the_head_as_it_is_was_never_scaled() -> None:
-    digits = load(settings.make(method="wa", data="digits"))
+    digits = load_dataset(settings.make(method="wa", data="digits"))
     learner = Learner.first(settings.make(**QUICK, method="wa"), some(digits, ["0", "1", "2"]))
     learner = learner.learn(some(digits, ["3", "4"]))
     again = learner.rehearse(some(digits, ["1", "4"]))

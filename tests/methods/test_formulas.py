@@ -5,10 +5,9 @@ import torch
 
 from helpers.formulas import BATCH, TASK, Y, close, kl, method, numbers
 from helpers.paths import ROOT
-from jioc.config.schema import Coordination
+from jioc.config import Coordination
 from jioc.coordination import JIOC
-from jioc.methods import bic, coil, foster, wa
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS, bic, coil, foster, wa
 from jioc.nets.heads import CorrectedHead, CosineHead, LinearHead, ProxyHead
 from jioc.types import Output
 

@@ -14,10 +14,10 @@ import yaml
 
 from helpers.runs import collect, same_state, stop_after
 from jioc.cli.main import main
-from jioc.config.values import make
+from jioc.config import make
 from jioc.errors import Interrupted, Refused
 from jioc.events import Epoch, Event
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
 from jioc.training.checkpoint import unpack
 from jioc.training.run import run

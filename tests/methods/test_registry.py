@@ -61,8 +61,8 @@ def test_a_method_file_that_has_changed_is_read_again(
     for when, name in enumerate(["FeatureReplay", "AnotherReplay", "FeatureReplay"]):  # of one length
         path.write_text(source.replace("FeatureReplay", name))
         os.utime(path, ns=(when, when))
-        assert registry.load(str(path)).__name__ == name
-    assert registry.load(str(path)) is registry.load(str(path))
+        assert registry.load_method(str(path)).__name__ == name
+    assert registry.load_method(str(path)) is registry.load_method(str(path))
 
 
 def test_files_may_have_the_name_of_another_method_for_theirs(tmp_path: Path) -> None:
@@ -81,7 +81,8 @@ def test_files_may_have_the_name_of_another_method_for_theirs(tmp_path: Path) ->
     assert main(["grid", str(tmp_path / "grid.yaml"), "--out", str(tmp_path / "runs")]) == 0
     assert [g.name for g in group(read([tmp_path / "runs"]))] == ["One", "Other"]
     assert (
-        registry.load("icarl").__module__ == "jioc.methods.icarl" and registry.find("icarl").title == "iCaRL"
+        registry.load_method("icarl").__module__ == "jioc.methods.icarl"
+        and registry.find_method("icarl").title == "iCaRL"
     )
 
 
@@ -92,7 +93,7 @@ from dataclasses import replace
 import jioc.methods
 
 if "loaded" in sys.argv:
-    jioc.methods.load("icarl")
+    jioc.methods.load_method("icarl")
 ours = jioc.methods.SPECS["icarl"]
 for entry in ("icarl", replace(ours, title="Mine")):
     try:
@@ -101,7 +102,7 @@ for entry in ("icarl", replace(ours, title="Mine")):
         assert str(error) == "'icarl' is a method of jioc; give yours another name", error
     else:
         raise SystemExit("the name was taken")
-assert jioc.methods.load("icarl").__module__ == "jioc.methods.icarl" and jioc.methods.SPECS["icarl"] is ours
+assert jioc.methods.load_method("icarl").__module__ == "jioc.methods.icarl" and jioc.methods.SPECS["icarl"] is ours
 for title in ("Mine", "Mended"):
     mine = type("Mine", (jioc.Method,), {"__module__": "mine"})
     jioc.register(replace(ours, name="mine", title=title))(mine)

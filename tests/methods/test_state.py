@@ -15,14 +15,14 @@ from torch import nn
 import jioc
 from helpers.runs import stop_after
 from jioc.cli.main import main
+from jioc.config import Options
 from jioc.config import values as settings
-from jioc.config.schema import Options
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Failed, Interrupted
+from jioc.methods import SPECS
 from jioc.methods.base import Method
 from jioc.methods.contract import check_init
 from jioc.methods.foster import FOSTER
-from jioc.methods.specs import SPECS
 from jioc.methods.state import load_value, save_value
 from jioc.training.checkpoint import pack, unpack
 from jioc.training.run import run
@@ -240,6 +240,6 @@ def test_names_of_persistent_add_to_those_of_the_classes_above() -> None:
 def test_a_learner_stays_as_it_is_when_another_learns_on(alone: tuple[Path, Path]) -> None:
     learner = jioc.load(alone[1], to_learn=True, method=str(alone[0]))
     seen = dict(learner.method.seen)  # type: ignore[attr-defined]
-    digits = load(settings.make(method="replay", data="digits"))
+    digits = load_dataset(settings.make(method="replay", data="digits"))
     more = learner.learn(replace(digits, classes=[f"another {name}" for name in digits.classes]))
     assert more.method.seen == seen | {3: 0.1} and learner.method.seen == seen  # type: ignore[attr-defined]

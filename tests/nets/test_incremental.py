@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from helpers.learning import some_images, started
+from jioc.methods import SPECS
 from jioc.methods.bic import BiC
 from jioc.methods.der import DER
 from jioc.methods.foster import FOSTER
 from jioc.methods.podnet import PODNet
-from jioc.methods.specs import SPECS
 from jioc.nets.heads import ProxyHead
 from jioc.nets.incremental import ExpandingNet, build
 from jioc.nets.resnet import ResNet

@@ -13,8 +13,7 @@ from helpers.results import groups_of, jioc, keep, made
 from jioc.cli.main import main
 from jioc.config import index
 from jioc.config import values as settings
-from jioc.methods.record import parse_record, record, spec_from_record
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS, parse_record, record, spec_from_record
 from jioc.report.runs import group, planned
 from jioc.report.tables import summarise
 from jioc.resolve import recipes
@@ -118,7 +117,7 @@ def test_what_does_not_follow_is_told_though_it_is_usual_elsewhere() -> None:
     slower = resolved(later={"lr": 0.05}, first={"lr": 0.1}, method="der")
     assert names(slower) == ["DER"] and groups_of(slower)[0].place.endswith("lr 0.05, first-lr 0.1")
     for recipe in ("parity", "stems"):
-        assert {g.place_parts[-1] for g in group(planned(recipes.find(recipe), []))} == {
+        assert {g.place_parts[-1] for g in group(planned(recipes.find_recipe(recipe), []))} == {
             "epochs 1, first-epochs 200"
         }
 
@@ -310,7 +309,7 @@ def test_every_recipe_has_labels_that_differ_without_numbers(recipe: recipes.Rec
 
 
 def test_the_study_tells_one_change_a_run() -> None:
-    found = group(planned(recipes.find("study"), []))
+    found = group(planned(recipes.find_recipe("study"), []))
     assert {g.name.count(",") for g in found} == {0, 1}
     assert [g.name for g in found if "," not in g.name] == [
         "iCaRL",

@@ -45,7 +45,7 @@ TEN = {"classes": 100, "tasks": 10}
 
 
 def test_the_seeds_of_a_recipe_that_are_not_there_are_told(tmp_path: Path) -> None:
-    table6 = recipes.find("table6")
+    table6 = recipes.find_recipe("table6")
 
     def ran(loss: str, seed: int, **more: Any) -> dict[str, Any]:
         values = table6.make()[f"cifar100-resnet32-1000-icarl-{loss}"]

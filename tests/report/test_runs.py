@@ -164,7 +164,7 @@ def test_a_data_set_whose_earlier_results_tell_no_images_is_one_row_unless_it_wa
 
 
 def test_a_recipe_is_missed_at_its_own_scale() -> None:
-    study = recipes.find("study")
+    study = recipes.find_recipe("study")
     ran = [made() | {"config": run.result["config"]} for run in planned(study, [])]
     assert planned(study, runs_of(*ran[1:]))[0].result["config"] == ran[0]["config"]
     assert ran[0]["config"]["later"]["epochs"] == 51

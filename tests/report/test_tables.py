@@ -10,7 +10,7 @@ from helpers.command import refused
 from helpers.results import keep, made, read_out
 from jioc.cli.main import main
 from jioc.config import values as settings
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.report.render import FORMATS
 from jioc.report.runs import group, planned, read
 from jioc.report.tables import by_task, summarise
@@ -49,7 +49,7 @@ def test_an_unfinished_run_is_counted_out(tmp_path: Path) -> None:
 def test_what_a_recipe_wants_and_nobody_ran_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    named = recipes.find("table6").make()["cifar100-resnet32-1000-icarl-oc"]
+    named = recipes.find_recipe("table6").make()["cifar100-resnet32-1000-icarl-oc"]
     ran = made(**TEN) | {"config": settings.plain(resolve(settings.make(**named)))}
     del ran["config"]["options"]["balance"]  # an older version knew fewer settings
     runs = keep(tmp_path, ran)
@@ -66,7 +66,7 @@ def test_what_a_recipe_wants_and_nobody_ran_is_told(
 def test_a_recipe_is_looked_for_at_the_scale_it_was_run_at(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = recipes.find("study")
+    study = recipes.find_recipe("study")
     short = {name: scaled(values, SPECS["icarl"], 0.1) for name, values in study.make().items()}
     ran = [
         made(**TEN) | {"config": settings.plain(resolve(settings.make(**v)))}
@@ -85,7 +85,7 @@ def test_a_recipe_is_looked_for_at_the_scale_it_was_run_at(
 def test_a_table_has_the_recipes_order_and_nothing_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    comparison = recipes.find("comparison")
+    comparison = recipes.find_recipe("comparison")
     names = [
         "lt-resnet32-1000-foster-none",
         "resnet32-2000-wa-jioc",
@@ -155,7 +155,7 @@ def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds
 def test_what_was_begun_is_unfinished_and_not_unrun(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    named = recipes.find("table6").make()["cifar100-resnet32-1000-icarl-oc"]
+    named = recipes.find_recipe("table6").make()["cifar100-resnet32-1000-icarl-oc"]
     begun = made(done=3, **TEN) | {"config": settings.plain(resolve(settings.make(**named, seed=2)))}
     assert (
         main(["table", str(keep(tmp_path, begun)), "--paper", "--recipe", "table6", "--format", "markdown"])

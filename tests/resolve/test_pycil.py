@@ -11,8 +11,8 @@ import yaml
 from helpers.paths import ROOT
 from helpers.trees import class_folders
 from jioc.cli.main import main
+from jioc.config import Config
 from jioc.config import values as settings
-from jioc.config.schema import Config
 from jioc.errors import Refused
 from jioc.resolve import pycil
 from jioc.resolve.derive import resolve

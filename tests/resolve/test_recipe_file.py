@@ -19,7 +19,12 @@ IDLE = "--gamma1: without effect, because nothing is coordinated; add --coordina
 def planned(path: Path, text: str, **flags: Any) -> dict[str, str]:
     path.write_text(text)
     jobs = plan(
-        recipes.find(str(path)), [1], None, 1.0, lambda spec: {"coordination": flags} if flags else {}, path
+        recipes.find_recipe(str(path)),
+        [1],
+        None,
+        1.0,
+        lambda spec: {"coordination": flags} if flags else {},
+        path,
     )
     return {job.name: job.config.coordination.coordinate for job in jobs}
 
@@ -62,7 +67,7 @@ def test_a_grid_may_change_parts_of_a_schedule(tmp_path: Path) -> None:
         "runs: {a: {method: podnet}, b: {method: icarl}}\n"
     )  # the flag is idle in the first of them alone
     a, b = plan(
-        recipes.find(str(path)), [1], None, 1.0, lambda spec: {"later": {"milestones": [3]}}, tmp_path
+        recipes.find_recipe(str(path)), [1], None, 1.0, lambda spec: {"later": {"milestones": [3]}}, tmp_path
     )
     assert (a.config.later.milestones, b.config.later.milestones) == (None, (3,))
 
@@ -89,11 +94,11 @@ def test_what_is_written_for_every_run_holds_for_every_run(change: dict[str, Any
     path = tmp_path / "g.yaml"
     path.write_text(json.dumps({"base": WRITTEN} | change))
     changed = {"method", "data", "later.epochs"}
-    for job in plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path):
+    for job in plan(recipes.find_recipe(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path):
         values = settings.flat(settings.plain(job.config))
         assert {k: v for k, v in settings.flat(WRITTEN).items() if values[k] != v}.keys() <= changed
     flags = {"later": {"epochs": "3"}, "data": "digits"}
-    for job in plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: flags, tmp_path):
+    for job in plan(recipes.find_recipe(str(path)), [1], None, 1.0, lambda spec: flags, tmp_path):
         assert (job.config.first.epochs, job.config.later.epochs, job.config.backbone) == (50, 3, "resnet18")
 
 
@@ -104,9 +109,9 @@ def test_a_run_s_config_may_be_the_base_of_other_methods_and_data(tmp_path: Path
     path.write_text(
         json.dumps({"base": base, "runs": {"wa": {"method": "wa"}}, "matrix": {"data": ["cifar100"]}})
     )
-    (job,) = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path)
+    (job,) = plan(recipes.find_recipe(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path)
     assert job.config == resolve(settings.make(method="wa", data="cifar100", **choice))
-    (job,) = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {"data": "cifar10"}, tmp_path)
+    (job,) = plan(recipes.find_recipe(str(path)), [1], None, 1.0, lambda spec: {"data": "cifar10"}, tmp_path)
     assert job.config == resolve(settings.make(method="wa", data="cifar10", **choice))
 
 
@@ -126,7 +131,7 @@ def test_what_a_method_of_a_grid_lacks_is_refused_by_run_and_name(
     path = tmp_path / "g.yaml"
     path.write_text(json.dumps({"base": base, "matrix": {"method": [base["method"], "wa"]}}))
     with pytest.raises(Refused, match=f"run 'wa': {told}$"):
-        recipes.find(str(path))
+        recipes.find_recipe(str(path))
 
 
 def test_a_run_of_a_grid_need_not_name_its_method(tmp_path: Path) -> None:
@@ -134,5 +139,5 @@ def test_a_run_of_a_grid_need_not_name_its_method(tmp_path: Path) -> None:
     of_all = {"method": "replay", "data": "digits", "memory": 40}
     some = {"a": {"later": {"epochs": 10, "milestones": [5]}}}
     path.write_text(json.dumps({"base": of_all, "runs": some, "matrix": {"later.epochs": [None, 4]}}))
-    jobs = plan(recipes.find(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path)
+    jobs = plan(recipes.find_recipe(str(path)), [1], None, 1.0, lambda spec: {}, tmp_path)
     assert {job.config.method for job in jobs} == {"replay"}

@@ -33,7 +33,7 @@ def finished(values: dict[str, Any]) -> Result:
 def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
     """And once more where PyCIL, which made the paper's figures, departs from the method as published."""
     cells = [tuple(row[1:7]) for row in [*PAPER["averages"], *PAPER["steps"]] if row[0] == TABLES[name]]
-    found = {run: paper.setting(finished(values)) for run, values in recipes.find(name).make().items()}
+    found = {run: paper.setting(finished(values)) for run, values in recipes.find_recipe(name).make().items()}
     coded = {run: where for run, where in found.items() if run.endswith("-pycil")}
     assert sorted(map(str, (found[run] for run in found.keys() - coded.keys()))) == sorted(map(str, cells))
     assert all(found[run.replace("-pycil", "-none")] == where for run, where in coded.items())
@@ -46,13 +46,13 @@ def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
 def test_recipes_agree_on_what_a_name_means() -> None:
     named: dict[str, Any] = {}
     for name in [*TABLES, "figure4", "comparison", "comparison-checks", "table6-controls"]:
-        for wanted, values in recipes.find(name).make().items():
+        for wanted, values in recipes.find_recipe(name).make().items():
             assert named.setdefault(wanted, values) == values
 
 
 def test_a_setting_of_both_studies_has_one_name_and_a_name_one_setting() -> None:
     named: dict[str, str] = {}
-    for recipe in (recipes.find("study"), recipes.find("study-suppression")):
+    for recipe in (recipes.find_recipe("study"), recipes.find_recipe("study-suppression")):
         for name, values in recipe.make().items():
             digest = settings.digest(resolve(settings.make(**values)))
             assert named.setdefault(name, digest) == digest
@@ -62,10 +62,12 @@ def test_a_setting_of_both_studies_has_one_name_and_a_name_one_setting() -> None
 
 
 def test_the_comparison_has_two_columns_whole() -> None:
-    made = recipes.find("comparison").make()
+    made = recipes.find_recipe("comparison").make()
     for prefix, table in (("cifar100-resnet32-2000", "table3"), ("cifar100-lt-resnet32-1000", "table2")):
         whole = {n for n in made if n.startswith(prefix)}
-        assert {n for n in recipes.find(table).make() if n.startswith(prefix)} < whole and len(whole) == 20
+        assert {n for n in recipes.find_recipe(table).make() if n.startswith(prefix)} < whole and len(
+            whole
+        ) == 20
         hosts = {n.removesuffix("-jioc") for n in whole if n.endswith("-jioc")}
         assert len(hosts) == 6 and {f"{host}-none" for host in hosts} < whole
     pairs = select(made, ["icarl", "der", "foster"])  # as docs/grid.md asks for them
@@ -74,7 +76,7 @@ def test_the_comparison_has_two_columns_whole() -> None:
 
 @pytest.mark.parametrize("method", ["bic", "podnet"])
 def test_as_published_and_as_pycil_codes_it_stand_beside_the_same_figure(method: str) -> None:
-    made = recipes.find("comparison").make()
+    made = recipes.find_recipe("comparison").make()
     ours, coded = (finished(made[f"cifar100-resnet32-2000-{method}-{word}"]) for word in ("none", "pycil"))
     (name,) = settings.differences(ours.config, coded.config)
     assert name.startswith("options.") and paper.setting(ours) == paper.setting(coded) is not None
@@ -82,7 +84,7 @@ def test_as_published_and_as_pycil_codes_it_stand_beside_the_same_figure(method:
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_every_run_of_a_recipe_is_a_setting_of_its_own(name: str) -> None:
-    made = recipes.find(name).make()
+    made = recipes.find_recipe(name).make()
     assert len({settings.digest(resolve(settings.make(**values))) for values in made.values()}) == len(made)
 
 
@@ -130,7 +132,7 @@ def test_every_row_of_the_comparison_runs() -> None:
         "memory": 60,
     }
     small |= {"first": {"epochs": 1}, "later": {"epochs": 1}, "batch_size": 256, "device": "cpu"}
-    for values in select(recipes.find("comparison").make(), ["cifar100-lt"]).values():
+    for values in select(recipes.find_recipe("comparison").make(), ["cifar100-lt"]).values():
         result = run(**values | small)
         assert result["complete"] and len(result["tasks"]) == 2
 
@@ -140,5 +142,5 @@ def test_all_stages_of_a_recipe_of_ours_follow_the_flag(
     epochs: str | None, first: int, tmp_path: Path
 ) -> None:
     flags = {"later": {"epochs": epochs}} if epochs else {}
-    for job in plan(recipes.find("stems"), [1], None, 1.0, lambda spec: flags, tmp_path):
+    for job in plan(recipes.find_recipe("stems"), [1], None, 1.0, lambda spec: flags, tmp_path):
         assert (job.config.first.epochs, job.config.later.epochs) == (first, int(epochs or 1))

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from helpers.trees import class_folders
 from jioc.cli.flags import Parser, add_settings, given_values
-from jioc.config import index
+from jioc.config import Config, index
 from jioc.config import values as settings
-from jioc.config.schema import Config
-from jioc.methods.registry import find
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS, find_method
 from jioc.resolve import recipes, repeat
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
@@ -24,7 +22,7 @@ from jioc.resolve.validate import unused
 def repeated(config: Config) -> Config:
     """The settings that `jioc run` makes of the line of a run."""
     argv = repeat.argv(config)
-    spec = find(argv[0])
+    spec = find_method(argv[0])
     parser = Parser()
     parser.add_argument("method")
     add_settings(parser, spec, None)
@@ -36,7 +34,7 @@ def repeated(config: Config) -> Config:
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_the_line_of_a_run_gives_its_settings(name: str) -> None:
-    for values in list(recipes.find(name).make().values())[::7]:
+    for values in list(recipes.find_recipe(name).make().values())[::7]:
         config = resolve(settings.make(**values, seed=3))
         assert repeated(config) == config
 

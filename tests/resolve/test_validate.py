@@ -10,8 +10,8 @@ import yaml
 from helpers.argv import QUICK
 from jioc.cli.main import main
 from jioc.cli.run import main as command
+from jioc.config import Config
 from jioc.config import values as settings
-from jioc.config.schema import Config
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay

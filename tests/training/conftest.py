@@ -10,7 +10,7 @@ from helpers.models import QUICK
 from helpers.resuming import LONGER
 from jioc.config import values as settings
 from jioc.data.dataset import Dataset
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +23,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def digits() -> Dataset:
-    return load(settings.make(method="icarl", data="digits"))
+    return load_dataset(settings.make(method="icarl", data="digits"))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ import torch
 from helpers.runs import collect_notes, figures, same, stop_after, weights
 from jioc.cli.dry_run import measured
 from jioc.config import values as settings
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Interrupted
 from jioc.grid.pack import pack
 from jioc.methods.icarl import ICaRL
@@ -34,7 +34,7 @@ def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:
     values = {"later": {"epochs": 4}} | values
     config = resolve(settings.make(method="icarl", task_sizes=(5, 5), memory=20, batch_size=128, 
                                    coordination=JIOC, backbone="resnet32", **values))  # fmt: skip
-    r = Run(preflight(config, load(config)))
+    r = Run(preflight(config, load_dataset(config)))
     r.method.net.grow(5, r.method.generator)
     r.method.memory.classes = [torch.from_numpy(index[:4]) for index in r.scenario.train[:5]]
     r.method.keep_teacher()
@@ -194,6 +194,6 @@ def test_a_dry_run_times_replayed_steps(monkeypatch: pytest.MonkeyPatch) -> None
     counting(GraphSteps, "_captured")
     counting(GraphSteps, "run")
     config = resolve(settings.make(**small_config(coordination=JIOC)))
-    images, seconds = measured(Run(preflight(config, load(config))))
+    images, seconds = measured(Run(preflight(config, load_dataset(config))))
     assert images > 0 and seconds > 0 and counts["run"] > 0
     assert counts["step"] == counts["_captured"] * (WARM_UP + 1)  # no other step was launched piece by piece

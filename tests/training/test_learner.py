@@ -9,12 +9,12 @@ import torch
 
 from helpers.learning import new_run, some
 from helpers.runs import same_state
+from jioc.config import Config
 from jioc.config import values as settings
-from jioc.config.schema import Config
 from jioc.data.dataset import Dataset
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Refused
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.training.learner import Learner
 from jioc.training.runner import Run
 
@@ -27,7 +27,7 @@ QUICK: dict[str, Any] = {
 @pytest.fixture(scope="module")
 def digits() -> Dataset:
     """A third of the digits."""
-    whole = load(settings.make(method="icarl", data="digits"))
+    whole = load_dataset(settings.make(method="icarl", data="digits"))
     return replace(whole, train_x=whole.train_x[::3], train_y=whole.train_y[::3])
 
 

@@ -18,7 +18,7 @@ from helpers.models import QUICK
 from jioc.data.dataset import Dataset
 from jioc.errors import Refused
 from jioc.files import write
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.training import model
 from jioc.training.learner import Learner
 

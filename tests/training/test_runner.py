@@ -10,14 +10,14 @@ import torch
 import jioc
 from helpers.learning import new_run
 from helpers.runs import collect_notes, figures, same, weights
+from jioc.config import Config
 from jioc.config import values as settings
-from jioc.config.schema import Config
 from jioc.coordination import JIOC
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Refused
 from jioc.events import Epoch, Event, Start, TaskEnd
+from jioc.methods import SPECS
 from jioc.methods.icarl import ICaRL
-from jioc.methods.specs import SPECS
 from jioc.resolve.overlay import overlay
 from jioc.training.build import make_method
 from jioc.training.preflight import preflight
@@ -78,7 +78,7 @@ def test_jioc_switched_on_is_not_none(small: dict[str, Any], tmp_path: Path) -> 
 def test_seeds_of_weights_and_data_are_apart(
     changed: dict[str, int], kept: str, small: dict[str, Any]
 ) -> None:
-    data = load(settings.make(method="icarl"))
+    data = load_dataset(settings.make(method="icarl"))
     a, b = (new_run(data, method="icarl", **small, **more) for more in ({}, changed))
     same_weights = a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
     orders = [r.arrival(0)[1].alone().epoch(r.generators["order"]) for r in (a, b)]
@@ -91,7 +91,7 @@ def test_seeds_of_weights_and_data_are_apart(
 
 
 def test_another_class_order_leaves_the_first_weights_and_the_draws(small: dict[str, Any]) -> None:
-    data = load(settings.make(method="icarl"))
+    data = load_dataset(settings.make(method="icarl"))
     a, b = (new_run(data, method="icarl", **small, order_seed=s) for s in (1993, 5))
     assert a.scenario.classes != b.scenario.classes
     assert a.method.net.backbone.conv.weight.equal(b.method.net.backbone.conv.weight)
@@ -140,7 +140,7 @@ def test_odd_settings_train_or_are_refused(
 def test_a_last_batch_of_one_image_trains_though_the_network_leaves_one_pixel_of_it(
     small: dict[str, Any],
 ) -> None:
-    data = load(settings.make(method="icarl"))
+    data = load_dataset(settings.make(method="icarl"))
     few = replace(data, train_x=data.train_x[:33], train_y=data.train_y[:33])
     small |= {
         "backbone": "resnet18",
@@ -159,7 +159,7 @@ def test_a_class_of_three_images_and_a_quota_of_fifty(small: dict[str, Any]) -> 
 
 
 def test_a_holdout_is_what_the_run_is_judged_by(small: dict[str, Any]) -> None:
-    data = load(settings.make(method="replay"))
+    data = load_dataset(settings.make(method="replay"))
     held = new_run(data, method="replay", **small, holdout=0.5)
     assert torch.from_numpy(data.train_x).equal(held.test.pixels)  # not one test image is there
     judged, trained = held.test.labels >= 0, held.train.labels >= 0

@@ -10,10 +10,10 @@ import torch
 
 from helpers.paths import ROOT
 from helpers.runs import logged
-from jioc.config.values import make
-from jioc.data.load import load
+from jioc.config import make
+from jioc.data.load import load_dataset
 from jioc.errors import Failed
-from jioc.methods.specs import SPECS
+from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
 from jioc.training.build import make_method
 from jioc.training.run import run
@@ -64,7 +64,7 @@ def written(folder: Path, loss: str = RIGHT, tuned: str = "cross_entropy(out.log
 def test_every_method_of_ours_keeps_the_rules_in_a_trial(method: str, coordinate: str) -> None:
     word = "ic" if coordinate == "jioc" and SPECS[method].memory == "none" else coordinate
     config = resolve(make(method=method, coordination={"coordinate": word}))
-    dataset = load(config)
+    dataset = load_dataset(config)
     Trial(config, dataset, make_method(config, dataset.channels, torch.Generator(), CPU)).learn()
 
 
@@ -84,7 +84,7 @@ def test_a_run_has_the_same_bits_with_and_without_a_trial(
 def test_the_random_numbers_of_others_stay_as_they_are(tmp_path: Path) -> None:
     draws = "torch.rand(3), np.random.rand(3), random.random()\n"
     config = resolve(make(method=written(tmp_path, draws + RIGHT), **QUICK))
-    dataset = load(config)
+    dataset = load_dataset(config)
 
     def states() -> tuple[bytes, bytes, Any]:
         return torch.get_rng_state().numpy().tobytes(), np.random.get_state()[1].tobytes(), random.getstate()

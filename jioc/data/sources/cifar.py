@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.augment.basic import Augment
 from jioc.data.catalogue import Entry
 from jioc.data.dataset import Dataset

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.augment.basic import Augment
 from jioc.data.catalogue import Entry
 from jioc.data.dataset import Dataset

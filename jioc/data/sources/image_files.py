@@ -3,7 +3,7 @@
 from functools import partial
 from pathlib import Path
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.augment.crops import usual_augment
 from jioc.data.catalogue import Entry, usual_canvas, usual_tasks
 from jioc.data.dataset import Dataset

@@ -14,7 +14,7 @@ from types import ModuleType
 
 import numpy as np
 
-from jioc.config.schema import Config
+from jioc.config import Config
 from jioc.data.catalogue import Entry, usual_tasks
 from jioc.data.dataset import Dataset
 from jioc.data.images.files import File, Listing, normalise_name

@@ -14,7 +14,7 @@ import pytest
 from helpers.trees import class_folders, decodings, picture, read_events
 from jioc.config import values as settings
 from jioc.data.images import cache, decode
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.errors import Failed, Interrupted, Refused
 from jioc.events import Event, Note, Waiting
 from jioc.training.run import run
@@ -122,7 +122,7 @@ import sys
 from pathlib import Path
 from jioc.config import values as settings
 from jioc.data.images import workers
-from jioc.data.load import load
+from jioc.data.load import load_dataset as load
 from jioc.events import Waiting
 workers.MOST_FILES = 5
 place, where = sys.argv[1:]
@@ -204,7 +204,7 @@ def test_waiting_for_another_process_can_be_stopped(folder: Path, tmp_path: Path
         fcntl.flock(held, fcntl.LOCK_EX)
         config = settings.make(method="finetune", data=str(folder), data_cache=tmp_path / "c", image_size=8)
         with pytest.raises(Interrupted):
-            load(config, tell)
+            load_dataset(config, tell)
 
 
 def test_a_process_that_waits_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from helpers.trees import (
 )
 from jioc.cli import main as cli
 from jioc.data import catalogue
-from jioc.data.find import find
+from jioc.data.find import find_dataset
 from jioc.data.sources import archives
 from jioc.errors import Failed, Refused
 
@@ -75,7 +75,7 @@ def test_cifar_is_found_in_its_archive(tmp_path: Path) -> None:
         (tmp_path / "cifar-100-python" / name).write_bytes(b"x")
     packed(tmp_path / "cifar-100-python", tmp_path / "cifar-100-python.tar.gz")
     shutil.rmtree(tmp_path / "cifar-100-python")
-    where = archives.locate(find("cifar100"), tmp_path, tmp_path / "cache")
+    where = archives.locate(find_dataset("cifar100"), tmp_path, tmp_path / "cache")
     assert where.name == "cifar-100-python" and sorted(p.name for p in where.iterdir()) == [
         "meta",
         "test",

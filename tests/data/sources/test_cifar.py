@@ -10,7 +10,7 @@ import pytest
 
 from helpers.hostile import Hostile
 from jioc.config import values as settings
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 from jioc.data.sources import cifar
 from jioc.errors import Refused
 from jioc.training.run import run
@@ -39,7 +39,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_cifar10_in_the_official_layout(tree: Path) -> None:
-    data = load(settings.make(method="icarl", data="cifar10", data_dir=tree))
+    data = load_dataset(settings.make(method="icarl", data="cifar10", data_dir=tree))
     assert data.train_x.shape == (100, 3, 32, 32) and data.test_x.shape == (20, 3, 32, 32)
     assert data.classes[3] == "name3" and np.bincount(data.train_y).tolist() == [10] * 10
     first = pickle.loads((tree / "cifar-10-batches-py" / "data_batch_1").read_bytes())[b"data"][0]
@@ -48,7 +48,7 @@ def test_cifar10_in_the_official_layout(tree: Path) -> None:
 
 @pytest.mark.data
 def test_the_real_cifar100(cifar: Path) -> None:
-    data = load(settings.make(method="icarl", data="cifar100", data_dir=cifar))
+    data = load_dataset(settings.make(method="icarl", data="cifar100", data_dir=cifar))
     assert np.bincount(data.train_y).tolist() == [500] * 100
     assert np.bincount(data.test_y).tolist() == [100] * 100
     assert data.classes[:2] == ["apple", "aquarium_fish"] and data.train_x.shape == (50_000, 3, 32, 32)
@@ -56,14 +56,14 @@ def test_the_real_cifar100(cifar: Path) -> None:
 
 def test_missing_and_damaged_files_are_named(tree: Path) -> None:
     with pytest.raises(Refused, match="there is no folder"):
-        load(settings.make(method="icarl", data="cifar100", data_dir=tree))
+        load_dataset(settings.make(method="icarl", data="cifar100", data_dir=tree))
     victim = tree / "cifar-10-batches-py" / "data_batch_4"
     victim.write_bytes(victim.read_bytes()[:-1])
     with pytest.raises(Refused, match="data_batch_4.*damaged.*delete its folder, and jioc data get"):
-        load(settings.make(method="icarl", data="cifar10", data_dir=tree))
+        load_dataset(settings.make(method="icarl", data="cifar10", data_dir=tree))
     victim.unlink()
     with pytest.raises(Refused, match="data_batch_4.*cannot be read.*delete its folder"):
-        load(settings.make(method="icarl", data="cifar10", data_dir=tree))
+        load_dataset(settings.make(method="icarl", data="cifar10", data_dir=tree))
 
 
 def test_a_run_with_a_holdout_needs_no_test_files(tree: Path, small: dict[str, Any]) -> None:
@@ -86,5 +86,5 @@ def test_a_pickle_that_wants_more_than_arrays_runs_nothing(tree: Path, tmp_path:
     path.write_bytes(raw)
     cifar.FILES["cifar10"][1]["test_batch"] = hashlib.md5(raw).hexdigest()
     with pytest.raises(Refused, match="system"):
-        load(settings.make(method="icarl", data="cifar10", data_dir=tree))
+        load_dataset(settings.make(method="icarl", data="cifar10", data_dir=tree))
     assert not (tmp_path / "harm").exists()

@@ -10,8 +10,8 @@ import pytest
 
 import jioc
 from jioc.cli.main import main
-from jioc.config.values import make
-from jioc.data.load import load
+from jioc.config import make
+from jioc.data.load import load_dataset
 from jioc.errors import Interrupted, Refused
 
 
@@ -34,7 +34,7 @@ def test_the_rows_and_labels_are_those_of_the_file(data_file: Any) -> None:
         "load = lambda: (x[:9], y[:9], x[9:], y[9:])\n"
     )
     module = runpy.run_path(str(path))
-    dataset = load(make(method="icarl", data=str(path)))
+    dataset = load_dataset(make(method="icarl", data=str(path)))
     assert dataset.classes == ["a", "b", "c"] and dataset.shape == (3, 6, 8)
     np.testing.assert_array_equal(dataset.train_x.transpose(0, 2, 3, 1), module["x"][:9])
     assert [dataset.classes[c] for c in [*dataset.train_y, *dataset.test_y]] == module["y"].tolist()
@@ -85,7 +85,7 @@ def test_arrays_are_looked_at_as_folders_are(data_file: Any, tmp_path: Path) -> 
         "load = lambda: (x[:8], y, x[8:], ['a', 'a', 'b', 'c'])\n"
     )
     told: list[str] = []
-    dataset = load(make(method="icarl", data=str(path)), lambda note: told.append(note.text))
+    dataset = load_dataset(make(method="icarl", data=str(path)), lambda note: told.append(note.text))
     assert told == [
         "'train_x[1]' is also in the test set, as 'test_x[1]'; it is left out",
         "'train_x[5]' is also in the test set, as 'test_x[1]'; it is left out",
@@ -104,16 +104,16 @@ def test_arrays_are_looked_at_as_folders_are(data_file: Any, tmp_path: Path) -> 
     ]
     assert dataset.test_y.tolist() == [1, 1, 2, 3] and dataset.record["skipped"][0][0] == "train_x[1]"
     with pytest.raises(Refused, match="'train_x\\[1\\]' is also in the test set.*and 1 more.*--on-bad skip"):
-        load(make(method="icarl", data=str(path), on_bad="fail"))
+        load_dataset(make(method="icarl", data=str(path), on_bad="fail"))
     with pytest.raises(Refused, match="^every training image in 'same.py' is in the test set too$"):
-        load(make(method="icarl", data=str(data_file("load = lambda: (x, y, x, y)", "same.py"))))
+        load_dataset(make(method="icarl", data=str(data_file("load = lambda: (x, y, x, y)", "same.py"))))
 
 
 def test_a_data_file_that_has_changed_is_read_again(data_file: Any) -> None:
     for when, level in enumerate([3, 7, 7]):
         path = data_file(f"load = lambda: (x + np.uint8({level}), y, x, y)")
         os.utime(path, ns=(when, when))
-        assert load(make(method="icarl", data=str(path))).train_x.max() == level
+        assert load_dataset(make(method="icarl", data=str(path))).train_x.max() == level
 
 
 def test_a_run_goes_on_with_the_same_arrays_alone(data_file: Any, tmp_path: Path) -> None:

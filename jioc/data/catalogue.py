@@ -16,7 +16,7 @@ class Entry:
     """A data set and its defaults."""
 
     name: str
-    source: str  # the module of `data/sources` that reads it; `vectors` have none
+    source: str  # who reads it, of `load.SOURCES`; `vectors` come from memory alone
     classes: int
     tasks: int
     backbone: str | None  # None: the one that suits the size of the images
@@ -130,11 +130,8 @@ def task_sizes(
 
 def network_for(size: int) -> tuple[str, str]:
     """Backbone and stem that suit images of a size."""
-    if size < 24:
-        return "tiny", "cifar"
-    if size <= 40:
-        return "resnet32", "cifar"
-    return "resnet18", "cifar" if size < 128 else "imagenet"
+    backbone = "tiny" if size < 24 else "resnet32" if size <= 40 else "resnet18"
+    return backbone, "cifar" if size < 128 else "imagenet"
 
 
 def usual_canvas(size: int) -> int:
@@ -144,11 +141,9 @@ def usual_canvas(size: int) -> int:
 
 def data_folder(given: Path | None) -> Path:
     """The folder of official files: the option, JIOC_DATA, `data` here, or in the user's cache folder."""
-    if given or os.environ.get("JIOC_DATA"):
-        return given or Path(os.environ["JIOC_DATA"])
-    here = Path("data")
-    if here.is_dir():
-        return here
+    chosen = given or os.environ.get("JIOC_DATA") or ("data" if os.path.isdir("data") else None)
+    if chosen:
+        return Path(chosen)
     import pooch
 
     return Path(pooch.os_cache("jioc")) / "data"

@@ -56,9 +56,7 @@ class WithPolicy(Augmentation):
 
 def choose_augmentation(usual: Augmentation, word: str) -> Augmentation:
     """The augmentation that `--augment` names, given the data set's usual one."""
-    if word == "standard":
-        return usual
-    return WithPolicy(usual) if word == "autoaugment" else Augment()
+    return usual if word == "standard" else WithPolicy(usual) if word == "autoaugment" else Augment()
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,8 @@ def brighten(x: Tensor, factor: Tensor) -> Tensor:
 
 def draw_centre(n: int, h: int, w: int, generator: torch.Generator) -> Draws:
     """Draw a pixel of each image: its row (n,) and its column (n,)."""
-
-    def among(side: int) -> Tensor:
-        return torch.randint(0, side, (n, 1), generator=generator, device=generator.device).squeeze(1)
-
-    return among(h), among(w)
+    drawn = (torch.randint(0, k, (n, 1), generator=generator, device=generator.device) for k in (h, w))
+    return tuple(number.squeeze(1) for number in drawn)
 
 
 def cutout(x: Tensor, row: Tensor, column: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jioc.data.images.files import TRAIN, File, Listing
+from jioc.data.images.listing import TRAIN, File, Listing
 from jioc.errors import Refused
 from jioc.events import Callback, Note
 from jioc.text import counted
@@ -45,16 +45,13 @@ def select(decoded: DecodedFiles, seed: int, share: float, official: bool, teste
 
     `tested`: whether the test images are used; if not, a class without any gets no note.
     """
-    listing = decoded.listing
+    listing, good, twin = decoded.listing, decoded.good, _first_twin(decoded)
     files = list(listing)
     label = np.array([file.label for file in files], np.int64)
     skipped = [*listing.bad, *((files[row].path, why) for row, why in sorted(decoded.bad.items()))]
-    notes = list(listing.notes)
-    twin = _first_twin(decoded)
-    train = decoded.good[decoded.good < len(listing.train)]
-    test = decoded.good[decoded.good >= len(listing.train)]
+    notes = [*listing.notes, *_note_two_labels(good, twin, label, files, listing.classes)]
+    train, test = good[good < len(listing.train)], good[good >= len(listing.train)]
     split: dict[str, Any] = {"made": listing.test is None}
-    notes += _note_two_labels(decoded.good, twin, label, files, listing.classes)
     if listing.test is None:
         if not official:
             again = train[(twin[train] != train) & (label[twin[train]] == label[train])]
@@ -73,14 +70,13 @@ def select(decoded: DecodedFiles, seed: int, share: float, official: bool, teste
         elif twins:
             skipped += twins
             train = np.setdiff1d(train, both)
-    record = {"split": split, "skipped": skipped, "notes": notes}
     taught = np.unique(label[train])
     notes += _note_empty_classes(listing.classes, taught, np.unique(label[test]) if tested else None)
     new_label = np.full(len(listing.classes), -1, np.int64)
     new_label[taught] = np.arange(len(taught))
     rows = np.concatenate([train, test[new_label[label[test]] >= 0]])
-    classes = [listing.classes[c] for c in taught]
-    return Selection(classes, rows, new_label[label[rows]], len(train), record)
+    record = {"split": split, "skipped": skipped, "notes": notes}
+    return Selection([listing.classes[c] for c in taught], rows, new_label[label[rows]], len(train), record)
 
 
 def _first_twin(decoded: DecodedFiles) -> np.ndarray:
@@ -97,8 +93,8 @@ def _note_two_labels(
     torn = good[label[good] != label[twin[good]]]
     if not len(torn):
         return []
-    a, b = files[torn[0]], files[twin[torn[0]]]
-    one, other = (f"{file.path!r} of class {names[file.label]!r}" for file in (a, b))
+    pair = files[torn[0]], files[twin[torn[0]]]
+    one, other = (f"{file.path!r} of class {names[file.label]!r}" for file in pair)
     more = f" (and {len(torn) - 1:,} more such)" if len(torn) > 1 else ""
     return [f"{one} is the same image as {other}{more}: one of the two labels is wrong"]
 
@@ -143,7 +139,7 @@ def tell_skipped(record: dict[str, Any], on_bad: str, tell: Callback, every: boo
     if len(skipped) > len(shown):
         tell(Note(f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"))
     split = [os.path.split(file) for file, _ in shown]
-    told = {_left_out(name) for home, name in split if home.lower() in ("", *TRAIN)}  # the folder was named
+    named = {_left_out(name) for home, name in split if home.lower() in ("", *TRAIN)}  # as a folder
     for text in notes:
-        if text not in told:
+        if text not in named:
             tell(Note(text))

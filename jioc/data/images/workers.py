@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from jioc.data.images import decode
-from jioc.device.cores import cores
-from jioc.errors import Failed
+from jioc.device.pick import cores
+from jioc.errors import Failed, fail_if
 
 MOST_FILES = 256  # of an order
 LEAST_FILES = 8
@@ -112,27 +112,20 @@ class Workers:
 
     def _take(self) -> "subprocess.Popen[bytes]":
         with self.lock:
-            if self.closed:
-                raise Failed("the decoding processes have been ended")
+            fail_if(self.closed, "the decoding processes have been ended")
             if self.idle:
                 return self.idle.pop()
             command = [sys.executable, "-P", decode.__file__]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            self.started.append(process)
-            return process
+            self.started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            return self.started[-1]
 
-    def _ask(self, process: "subprocess.Popen[bytes]", order: Order) -> Part:
-        assert process.stdin is not None and process.stdout is not None
+    def _ask(self, process: Any, order: Order) -> Part:
         process.stdin.write(json.dumps(order).encode() + b"\n")
         process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
-        if "failed" in answer:
-            raise Failed(f"decoded images cannot be kept: {answer['failed']}")
-        pixels = _blank(order)
-        if "file" not in order:
-            got = process.stdout.readinto(pixels.data.cast("B"))  # type: ignore[attr-defined]
-            if got < pixels.nbytes:
-                raise ValueError("cut short")
+        answer, pixels = json.loads(process.stdout.readline()), _blank(order)
+        fail_if("failed" in answer, f"decoded images cannot be kept: {answer.get('failed')}")
+        if "file" not in order and process.stdout.readinto(pixels.data.cast("B")) < pixels.nbytes:
+            raise ValueError("cut short")
         return _part(order, answer, pixels)
 
     def _explain_death(self, order: Order) -> Part:

@@ -7,9 +7,6 @@ from pathlib import Path
 
 from jioc.errors import Refused, unknown
 
-Archive = tuple[str, str, str]
-"""An official archive: its address, its file name, its md5."""
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -25,7 +22,7 @@ class Entry:
     size: int | None  # pixels of the square that the network sees; None: that of the images in `place`
     stem: str | None = "cifar"  # None: the one that suits the size of the images
     images: tuple[int, int] | None = None  # training and test images of the whole set
-    archive: Archive | None = None
+    archive: tuple[str, str, str] | None = None  # of the official files: its address, file name and md5
     by_hand: str = ""  # how to get it where there is no official address
     other_folders: tuple[str, ...] = ()  # names under which copies circulate
     place: Path | None = None  # of a folder or file that is no official set
@@ -141,9 +138,16 @@ def usual_canvas(size: int) -> int:
 
 def data_folder(given: Path | None) -> Path:
     """The folder of official files: the option, JIOC_DATA, `data` here, or in the user's cache folder."""
-    chosen = given or os.environ.get("JIOC_DATA") or ("data" if os.path.isdir("data") else None)
-    if chosen:
-        return Path(chosen)
+    here = Path("data") if os.path.isdir("data") else None
+    return Path(given or os.environ.get("JIOC_DATA") or here or _user_folder() / "data")
+
+
+def cache_folder(given: Path | None) -> Path:
+    """The folder of decoded images: the option, JIOC_CACHE, or the user's cache folder."""
+    return Path(given or os.environ.get("JIOC_CACHE") or _user_folder())
+
+
+def _user_folder() -> Path:
     import pooch
 
-    return Path(pooch.os_cache("jioc")) / "data"
+    return Path(pooch.os_cache("jioc"))

@@ -42,5 +42,5 @@ def with_statistics(dataset: Dataset, config: Config) -> Dataset:
         not len(mean) == len(std) == dataset.channels,
         f"--mean and --std need {dataset.channels} values each, one for each channel",
     )
-    record = {**dataset.record, "mean": list(mean), "std": list(std)}
+    record = dataset.record | {"mean": list(mean), "std": list(std)}
     return replace(dataset, mean=tuple(mean), std=tuple(std), record=record)

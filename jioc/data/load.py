@@ -7,10 +7,9 @@ import numpy as np
 
 from jioc.config import Config
 from jioc.data.augment.basic import Augment
-from jioc.data.catalogue import Entry, data_folder
+from jioc.data.catalogue import Entry, cache_folder, data_folder
 from jioc.data.dataset import Dataset, with_statistics
 from jioc.data.find import find_dataset
-from jioc.data.images.cache import cache_folder
 from jioc.data.sources import archives, cifar, image_files, python_file
 from jioc.errors import refuse_if
 from jioc.events import Callback, Note, ignore
@@ -30,8 +29,11 @@ def load_dataset(
         where = archives.locate(entry, data_folder(config.data_dir), cache_folder(config.data_cache))
     dataset = SOURCES[entry.source](entry, where, config, tell, thorough)
     if len(dataset.classes) == 1 and not more:
-        inside = "; classes are the folders directly inside the one that is given"
-        hint = inside if entry.place is not None and entry.place.is_dir() else ""
+        hint = (
+            "; classes are the folders directly inside the one that is given"
+            if entry.place is not None and where.is_dir()
+            else ""
+        )
         tell(Note(f"there is one class, {dataset.classes[0]!r}{hint}"))
     refuse_if(not len(dataset.train_y), f"{config.data} holds no usable training image")
     if config.flip is not None:

@@ -108,8 +108,7 @@ def on_device(pixels: np.ndarray, device: torch.device) -> Tensor:
     with _copying:
         _copies[:] = [one for one in _copies if one[0]() is not None and one[2]() is not None]
         for array, where, tensor in _copies:
-            copy = tensor()
-            if array() is pixels and where == device and copy is not None:
+            if array() is pixels and where == device and (copy := tensor()) is not None:
                 return copy
         copy = as_tensor(pixels).to(device)
         _copies.append((weakref.ref(pixels), device, weakref.ref(copy)))

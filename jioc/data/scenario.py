@@ -32,9 +32,7 @@ def make(dataset: Dataset, config: Config) -> Scenario:
     """Make the scenario of a configuration; refuse a class or a task without the images that it needs."""
     order = class_order(dataset, config)
     sizes = task_sizes(len(order), dataset.tasks, config)
-    train = [np.flatnonzero(dataset.train_y == c) for c in order]
-    if config.long_tail is not None:
-        train = _thin_out(train, order, dataset, config)
+    train = _thin_out([np.flatnonzero(dataset.train_y == c) for c in order], order, dataset, config)
     if empty := [dataset.classes[c] for c, index in zip(order, train, strict=True) if not len(index)]:
         raise Refused(f"class {empty[0]!r} has no training image")
     if config.holdout:
@@ -108,8 +106,9 @@ They are 16,271 and 32,775 images in all, 206 and 200 in the rarest class."""
 def _thin_out(
     train: list[np.ndarray], order: list[int], dataset: Dataset, config: Config
 ) -> list[np.ndarray]:
-    """Keep the first n images of each class in file order, n from the long tail."""
-    assert config.long_tail is not None
+    """Keep the first n images of each class in file order, n from the long tail; all without one."""
+    if config.long_tail is None:
+        return train
     positions = list(range(len(order)))  # positions in the learnt order, most frequent class first
     if config.long_tail_order == "original":
         positions.sort(key=order.__getitem__)

@@ -38,9 +38,10 @@ from jioc.errors import (
 from jioc.torchrun import world_size
 
 PATIENCE = timedelta(hours=2)  # one process may be decoding a large folder for all
-_parameters = signature(DistributedDataParallel).parameters
 OWN_BUFFERS: dict[str, Any] = {  # DDP leaves BN's statistics alone; torch 2.13 has a new name for it
-    "forward_sync_buffers" if "forward_sync_buffers" in _parameters else "broadcast_buffers": False
+    "forward_sync_buffers"
+    if "forward_sync_buffers" in signature(DistributedDataParallel).parameters
+    else "broadcast_buffers": False
 }
 
 
@@ -102,7 +103,6 @@ class World:
                 b.copy_(mean.view_as(b))
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum over the processes."""
         if self.size > 1:
             values = values.clone()
             dist.all_reduce(values)
@@ -219,13 +219,18 @@ def process_group(bn: str) -> Iterator[World]:
             name not in os.environ,
             f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all",
         )
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    # NCCL wants a GPU for each process
-    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here
+    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= int(
+        os.environ.get("LOCAL_WORLD_SIZE", "1")
+    )  # NCCL wants a GPU for each process
     store, rank, size = _rendezvous()
     store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
-    backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    dist.init_process_group(
+        backend="cpu:gloo,cuda:nccl" if own_gpus else "gloo",
+        store=store,
+        rank=rank,
+        world_size=size,
+        timeout=PATIENCE,
+    )
     world = World(rank, size, bn)
     try:
         with warnings.catch_warnings():

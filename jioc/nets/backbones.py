@@ -47,11 +47,10 @@ class ResNet(nn.Module):
 
     def __init__(self, shape: Shape, stem: str, channels: int, cosine: bool = False):
         super().__init__()
-        first = shape.widths[0]
+        first, self.pool = shape.widths[0], stem in ("imagenet", "cifar-pool")
         kernel, stride, padding = (7, 2, 3) if stem == "imagenet" else (3, 1, 1)
         self.conv = nn.Conv2d(channels, first, kernel, stride, padding, bias=False)
         self.bn = BatchNorm(first)
-        self.pool = stem in ("imagenet", "cifar-pool")
         self.stages, inside, shortcut = nn.ModuleList(), first, "B" if cosine else shape.shortcut
         for i, width in enumerate(shape.widths):
             blocks = []

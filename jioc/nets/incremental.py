@@ -36,8 +36,7 @@ class Net(nn.Module):
     def frozen_copy(self) -> Self:
         """A copy that serves as a teacher: in eval mode, without gradients."""
         twin = copy.deepcopy(self).eval().requires_grad_(False)
-        for p in twin.parameters():
-            p.grad = None
+        twin.zero_grad()
         return twin
 
 

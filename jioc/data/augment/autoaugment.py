@@ -166,9 +166,8 @@ def sharpness(x: Tensor, factor: Tensor) -> Tensor:
     """Away from the smoothed image: 3 x 3, the middle five times; the border is not smoothed."""
     v = x.long()
     around = sum(v[:, :, i : v.shape[2] - 2 + i, j : v.shape[3] - 2 + j] for i in range(3) for j in range(3))
-    middle = (2 * (around + 4 * v[:, :, 1:-1, 1:-1]) + 13) // 26
     smooth = v.clone()
-    smooth[:, :, 1:-1, 1:-1] = middle
+    smooth[:, :, 1:-1, 1:-1] = (2 * (around + 4 * v[:, :, 1:-1, 1:-1]) + 13) // 26
     return blend(smooth, x, factor)
 
 
@@ -200,8 +199,7 @@ def equalize(x: Tensor, factor: Tensor) -> Tensor:
     levels = x.flatten(2).long()
     counts = torch.zeros(n, c, 256, dtype=torch.long, device=x.device)
     counts.scatter_add_(2, levels, torch.ones_like(levels))
-    of_highest = counts.gather(2, levels.amax(2, keepdim=True))
-    step = (h * w - of_highest) // 255
+    step = (h * w - counts.gather(2, levels.amax(2, keepdim=True))) // 255  # without the highest level
     below = counts.cumsum(2) - counts
     table = ((step // 2 + below) // step.clamp_min(1)).clamp(0, 255)
     table = torch.where(step > 0, table, torch.arange(256, device=x.device))

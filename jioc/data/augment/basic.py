@@ -12,8 +12,8 @@ from torch import Tensor
 
 from jioc.data.augment import autoaugment
 
+# numbers drawn for a batch; the last axis is the image: a share of a batch takes its share of the draws
 Draws = tuple[Tensor, ...]
-"""Numbers drawn for a batch. The last axis is the image: a share of a batch takes its share of the draws."""
 
 
 class Augmentation:
@@ -43,8 +43,11 @@ class WithPolicy(Augmentation):
     usual: Augmentation
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        usual, policy = self.usual.draw(n, h, w, generator), autoaugment.draw(n, generator)
-        return *usual, *policy, *draw_centre(n, *self.side(h, w), generator)
+        return (
+            *self.usual.draw(n, h, w, generator),
+            *autoaugment.draw(n, generator),
+            *draw_centre(n, *self.side(h, w), generator),
+        )
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
         levels = self.usual.apply(x, *draws[:-5]).to(torch.uint8)

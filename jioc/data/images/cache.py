@@ -48,15 +48,6 @@ class CachedImages:
     record: dict[str, Any]  # for result.json: split, skipped files, statistics, whether any file had colour
 
 
-def cache_folder(given: Path | None) -> Path:
-    """The option, JIOC_CACHE, or the user's cache folder."""
-    if chosen := given or os.environ.get("JIOC_CACHE"):
-        return Path(chosen)
-    import pooch
-
-    return Path(pooch.os_cache("jioc"))
-
-
 def open_or_build(
     listing: Listing,
     name: str,
@@ -175,8 +166,7 @@ def _build(into: Path, listing: Listing, canvas: int, colour: str, select: Selec
     pixels = np.lib.format.open_memmap(into / "decoded.npy", "w+", np.uint8, (n, channels, canvas, canvas))
     decoded, coloured = _decode(listing, order, pixels, tell)
     classes, used, labels, n_train, record = select(decoded)
-    if colour == "auto" and not coloured:
-        channels = 1
+    channels = 1 if colour == "auto" and not coloured else channels
     if channels == pixels.shape[1] and np.array_equal(used, order):
         os.rename(into / "decoded.npy", into / "pixels.npy")
     else:
@@ -191,8 +181,13 @@ def _build(into: Path, listing: Listing, canvas: int, colour: str, select: Selec
     mean, std = statistics(pixels[:n_train])
     record |= {"coloured": coloured, "mean": mean, "std": std}
     record["fingerprint"] = _digest(json.dumps([classes, n_train, checksums]))
-    about = {"classes": classes, "train": n_train, "record": record}
-    about |= {"bytes": pixels.nbytes, "checksum": checksums}
+    about = {
+        "classes": classes,
+        "train": n_train,
+        "record": record,
+        "bytes": pixels.nbytes,
+        "checksum": checksums,
+    }
     write(into / "about.json", json.dumps(about).encode())
 
 
@@ -234,8 +229,8 @@ def _copy(pixels: np.memmap, rows: np.ndarray, channels: int, file: Path) -> np.
 
 def _digest(*texts: str) -> str:
     """A digest of texts, which may hold file names that are no UTF-8."""
-    each = (os.fsencode(text) + b"\0" for text in texts)
-    return hashlib.blake2b(b"".join(each), digest_size=16).hexdigest()
+    joined = b"".join(os.fsencode(text) + b"\0" for text in texts)
+    return hashlib.blake2b(joined, digest_size=16).hexdigest()
 
 
 def _checksums(pixels: np.ndarray, labels: np.ndarray) -> list[int]:

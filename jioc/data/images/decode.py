@@ -174,8 +174,7 @@ def main() -> None:
             answer, pixels = decode_files(**json.loads(line))
         except OSError as error:  # of the disk: an image file that cannot be read is named in the answer
             answer, pixels = {"failed": error.strerror or str(error)}, np.zeros(0, np.uint8)
-        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
-        sys.stdout.buffer.write(pixels.data)
+        sys.stdout.buffer.writelines([json.dumps(answer).encode() + b"\n", pixels.data])
         sys.stdout.buffer.flush()
 
 

@@ -29,8 +29,7 @@ COLUMNS = (  # names of a csv's columns of paths, labels and splits
 )
 DIGITS = re.compile(r"(\d+)")
 
-Row = tuple[str, str, str | None]
-"""Of a csv: path, label and split, which is train, test, val or None."""
+Row = tuple[str, str, str | None]  # of a csv: path, label and split, which is train, test, val or None
 
 
 class File(NamedTuple):
@@ -61,8 +60,7 @@ def list_images(root: Path) -> Listing:
     if root.is_file():
         return _list_csv(root)
     train, test, unused = _splits(root)
-    finder = FileFinder(root)
-    names = class_names(root)
+    finder, names = FileFinder(root), class_names(root)
     label = {name: c for c, name in enumerate(names)}
 
     def files(folder: Path) -> list[File]:
@@ -72,24 +70,27 @@ def list_images(root: Path) -> Listing:
 
     layout = "class folders" if train is None else f"{train} and {test}" if test else f"{train} alone"
     to_train, to_test = files(root / (train or ".")), files(root / test) if test else None
-    listing = Listing(finder.root, layout, names, to_train, to_test, finder.bad)
     if test:
-        listing.validation = test if test.lower() in VALIDATION else None
-        unknown = [name for name in folders(root / test) if normalise_name(name) not in label]
-        why = f"is a class that {train} does not have"
-        finder.bad += [(os.path.join(test, name), why) for name in unknown]
-    for part in filter(None, [".", train, test]):
-        strays = [os.path.normpath(os.path.join(part, name)) for name in _pictures(root / part)]
-        finder.bad += [(path, "lies in no class folder") for path in strays]
-    listing.notes += [f"the folder {name!r} beside {train!r} is not used" for name in unused]
-    return listing
+        finder.bad += [
+            (os.path.join(test, name), f"is a class that {train} does not have")
+            for name in folders(root / test)
+            if normalise_name(name) not in label
+        ]
+    finder.bad += [
+        (os.path.normpath(os.path.join(part, name)), "lies in no class folder")
+        for part in filter(None, [".", train, test])
+        for name in _pictures(root / part)
+    ]
+    notes = [f"the folder {name!r} beside {train!r} is not used" for name in unused]
+    validation = test if test and test.lower() in VALIDATION else None
+    return Listing(finder.root, layout, names, to_train, to_test, finder.bad, notes, validation)
 
 
 def class_names(root: Path) -> list[str]:
     """The classes that a folder or csv names."""
     if root.is_file():
         return _classes(_without_validation(read_rows(root))[0])
-    return sorted({normalise_name(name) for name in folders(_train_folder(root))}, key=natural)
+    return sorted({normalise_name(name) for name in folders(root / (_splits(root)[0] or "."))}, key=natural)
 
 
 def sample(root: Path, most: int) -> list[str]:
@@ -97,7 +98,7 @@ def sample(root: Path, most: int) -> list[str]:
     if root.is_file():
         rows = read_rows(root)
         return [os.path.join(root.parent, path) for path, _, _ in rows[:: max(1, len(rows) // most)]]
-    home, paths = _train_folder(root), []
+    home, paths = root / (_splits(root)[0] or "."), []
     names = folders(home)
     for name in names[:: max(1, len(names) // most)]:
         for where, below, files in os.walk(home / name):
@@ -137,10 +138,6 @@ def folders(where: Path) -> list[str]:
         present = [e for e in entries if not is_litter(e.name)]
         names = [e.name for e in present if e.is_dir() or (e.is_symlink() and not os.path.exists(e.path))]
     return sorted(names, key=natural)
-
-
-def _train_folder(root: Path) -> Path:
-    return root / (_splits(root)[0] or ".")
 
 
 def _splits(root: Path) -> tuple[str | None, str | None, list[str]]:

@@ -27,14 +27,11 @@ LEAST_FILES = 8
 MOST_BYTES = 8 << 20  # of an order's pixels, unless they are of the least files
 MOST_WORKERS = 16  # where pixels are given back
 
-Order = dict[str, Any]
-"""Arguments of `decode.decode_files`."""
+Order = dict[str, Any]  # arguments of `decode.decode_files`
 
 
 @dataclass
 class Part:
-    """Some files, decoded."""
-
     paths: list[str]
     pixels: np.ndarray  # uint8 (n, c, h, w), black where a file is bad; none if they were written to a file
     bad: dict[int, str]  # rows, and why
@@ -84,8 +81,7 @@ class Workers:
 
     def __init__(self, n: int):
         self.threads = ThreadPoolExecutor(n)
-        self.lock = threading.Lock()  # held to take a process, and to forbid that
-        self.closed = False
+        self.lock, self.closed = threading.Lock(), False  # held to take a process, and to forbid that
         self.started: list[subprocess.Popen[bytes]] = []
         self.idle: list[subprocess.Popen[bytes]] = []
 

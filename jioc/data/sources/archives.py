@@ -6,6 +6,7 @@ import stat
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,8 +55,7 @@ def _archives(entry: Entry, folder: Path) -> list[Path]:
 
 def _advice(entry: Entry, folder: Path) -> str:
     if entry.archive is None:
-        place = str(_home(entry, folder))
-        return f"{entry.by_hand} {place!r} (--data-dir or JIOC_DATA names another folder)"
+        return f"{entry.by_hand} {str(_home(entry, folder))!r} (--data-dir or JIOC_DATA names another folder)"
     return f"fetch it with jioc data get {entry.name}, or say with --data-dir or JIOC_DATA where it lies"
 
 
@@ -130,8 +130,6 @@ class Bar:
 
 # --- unpacking ---
 
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError)
-
 
 def unpack(archive: Path, into: Path) -> None:
     """Unpack a zip or tar archive whole, or not at all if a single member would land outside."""
@@ -141,10 +139,9 @@ def unpack(archive: Path, into: Path) -> None:
         temporary.mkdir(parents=True)
         _unpack(archive, temporary)
         os.rename(temporary, into)
-    except (*DAMAGED, RuntimeError, OSError) as error:
-        if into.is_dir():
-            return  # another process was faster
-        raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError, OSError) as error:
+        if not into.is_dir():  # else another process was faster
+            raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

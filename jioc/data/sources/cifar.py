@@ -54,8 +54,9 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     images = x, y, *(_images(where, test, labels) if tested else (x[:0], y[:0]))
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]
-    statistics = STATISTICS[entry.name]
-    return Dataset(entry.name, classes, *images, *statistics, CROP_FLIP_BRIGHTNESS, tasks=entry.tasks)
+    return Dataset(
+        entry.name, classes, *images, *STATISTICS[entry.name], CROP_FLIP_BRIGHTNESS, tasks=entry.tasks
+    )
 
 
 def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarray, np.ndarray]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jioc.config import Config
 from jioc.data.augment.crops import usual_augment
-from jioc.data.catalogue import Entry, usual_canvas, usual_tasks
+from jioc.data.catalogue import Entry, cache_folder, usual_canvas, usual_tasks
 from jioc.data.dataset import Dataset
 from jioc.data.find import image_size
 from jioc.data.images import cache
@@ -52,7 +52,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
         colour,
         settings={"share": share, "seed": seed, "named": known},
         select=partial(select, seed=seed, share=share, official=known),
-        folder=cache.cache_folder(config.data_cache),
+        folder=cache_folder(config.data_cache),
         tell=tell,
         thorough=thorough,
     )
@@ -63,8 +63,12 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     n, (mean, std) = images.n_train, IMAGENET if known else (record["mean"], record["std"])
     counts = n, len(images.labels) - n
     if known and entry.images is not None and counts != entry.images:
-        here = f"this copy of {entry.name} has {counts[0]:,} training and {counts[1]:,} test images"
-        tell(Note(f"{here}; the whole set has {entry.images[0]:,} and {entry.images[1]:,}"))
+        tell(
+            Note(
+                f"this copy of {entry.name} has {counts[0]:,} training and {counts[1]:,} test images; "
+                f"the whole set has {entry.images[0]:,} and {entry.images[1]:,}"
+            )
+        )
     return Dataset(
         name=entry.name,
         classes=images.classes,
@@ -119,12 +123,19 @@ def cub(root: Path) -> Listing:
     """images.txt, image_class_labels.txt, train_test_split.txt and classes.txt, each of number and value."""
     tables = ("classes", "images", "image_class_labels", "train_test_split")
     classes, images, labels, trains = (_numbered(root / f"{name}.txt") for name in tables)
-    rows: list[Row] = []
-    for number, path in images.items():
-        if number not in labels or number not in trains or labels[number] not in classes:
-            raise Refused(f"{str(root)!r}: image {number} of images.txt has no class or no split")
-        split = "train" if trains[number] == "1" else "test"
-        rows.append((os.path.join("images", path), classes[labels[number]], split))
+    for number in images:
+        refuse_if(
+            number not in trains or labels.get(number) not in classes,
+            f"{str(root)!r}: image {number} of images.txt has no class or no split",
+        )
+    rows: list[Row] = [
+        (
+            os.path.join("images", path),
+            classes[labels[number]],
+            "train" if trains[number] == "1" else "test",
+        )
+        for number, path in images.items()
+    ]
     return list_rows(root, rows, "CUB-200-2011", [classes[number] for number in sorted(classes, key=int)])
 
 
@@ -176,7 +187,9 @@ def _numbered(path: Path) -> dict[str, str]:
     values = {}
     for line in _lines(path):
         number, _, value = line.partition(" ")
-        if not number.isdecimal() or not value:
-            raise Refused(f"{str(path)!r} has a line that is not a number and a value: {line!r}")
+        refuse_if(
+            not number.isdecimal() or not value,
+            f"{str(path)!r} has a line that is not a number and a value: {line!r}",
+        )
         values[number] = value.strip()
     return values

@@ -9,6 +9,7 @@ folder's are: one on both sides of the split, one under two labels, or a class w
 """
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -48,8 +49,8 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     tell_skipped(record, config.on_bad, tell, every=thorough)
     refuse_if(not n, f"every training image in {where.name!r} is in the test set too")
     to_train, to_test = train_x[rows[:n]], test_x[rows[n:] - len(train_x)]
-    x, other_x = (np.ascontiguousarray(images.transpose(0, 3, 1, 2)) for images in (to_train, to_test))
-    images, record = (x, labels[:n], other_x, labels[n:]), {"layout": "arrays", **record}
+    x, x_test = (np.ascontiguousarray(images.transpose(0, 3, 1, 2)) for images in (to_train, to_test))
+    images, record = (x, labels[:n], x_test, labels[n:]), {"layout": "arrays", **record}
     fingerprint = hashlib.sha256()  # by which a resumed run knows the images that it began with
     for part in images:
         fingerprint.update(repr(part.shape).encode())
@@ -72,17 +73,12 @@ def _as_files(
     return DecodedFiles(listing, np.arange(len(digests)), {}, digests)
 
 
-_read: dict[Path, tuple[ModuleType, Arrays]] = {}
-
-
 def arrays(path: Path) -> Arrays:
     """The arrays that the file's `load` returns, called once for each state of the file."""
-    module = imported(path)
-    if path not in _read or _read[path][0] is not module:
-        _read[path] = module, _arrays(module, repr(path.name))
-    return _read[path][1]
+    return _arrays(imported(path), repr(path.name))
 
 
+@lru_cache(maxsize=4)
 def _arrays(module: ModuleType, place: str) -> Arrays:
     """Call `load` and check what it returns; images as (n, h, w, c)."""
     function = getattr(module, "load", None)

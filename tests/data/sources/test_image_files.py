@@ -1,4 +1,4 @@
-"""Image files as a data set: sizes, colour, statistics, whole runs; official trees as published, but small."""
+"""Image files as a data set: sizes, colour, statistics, whole runs; small trees laid out as published."""
 
 import shutil
 from collections.abc import Callable

@@ -7,16 +7,13 @@ from pathlib import Path
 
 from jioc.errors import Refused, unknown
 
-Archive = tuple[str, str, str]
-"""An official archive: its address, its file name, its md5."""
-
 
 @dataclass(frozen=True)
 class Entry:
     """A data set and its defaults."""
 
     name: str
-    source: str  # the module of `data/sources` that reads it; `vectors` have none
+    source: str  # who reads it, of `load.SOURCES`; `vectors` come from memory alone
     classes: int
     tasks: int
     backbone: str | None  # None: the one that suits the size of the images
@@ -25,7 +22,7 @@ class Entry:
     size: int | None  # pixels of the square that the network sees; None: that of the images in `place`
     stem: str | None = "cifar"  # None: the one that suits the size of the images
     images: tuple[int, int] | None = None  # training and test images of the whole set
-    archive: Archive | None = None
+    archive: tuple[str, str, str] | None = None  # of the official files: its address, file name and md5
     by_hand: str = ""  # how to get it where there is no official address
     other_folders: tuple[str, ...] = ()  # names under which copies circulate
     place: Path | None = None  # of a folder or file that is no official set
@@ -130,11 +127,8 @@ def task_sizes(
 
 def network_for(size: int) -> tuple[str, str]:
     """Backbone and stem that suit images of a size."""
-    if size < 24:
-        return "tiny", "cifar"
-    if size <= 40:
-        return "resnet32", "cifar"
-    return "resnet18", "cifar" if size < 128 else "imagenet"
+    backbone = "tiny" if size < 24 else "resnet32" if size <= 40 else "resnet18"
+    return backbone, "cifar" if size < 128 else "imagenet"
 
 
 def usual_canvas(size: int) -> int:
@@ -144,11 +138,16 @@ def usual_canvas(size: int) -> int:
 
 def data_folder(given: Path | None) -> Path:
     """The folder of official files: the option, JIOC_DATA, `data` here, or in the user's cache folder."""
-    if given or os.environ.get("JIOC_DATA"):
-        return given or Path(os.environ["JIOC_DATA"])
-    here = Path("data")
-    if here.is_dir():
-        return here
+    here = Path("data") if os.path.isdir("data") else None
+    return Path(given or os.environ.get("JIOC_DATA") or here or _user_folder() / "data")
+
+
+def cache_folder(given: Path | None) -> Path:
+    """The folder of decoded images: the option, JIOC_CACHE, or the user's cache folder."""
+    return Path(given or os.environ.get("JIOC_CACHE") or _user_folder())
+
+
+def _user_folder() -> Path:
     import pooch
 
-    return Path(pooch.os_cache("jioc")) / "data"
+    return Path(pooch.os_cache("jioc"))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jioc.config import Config
-from jioc.errors import Refused
+from jioc.errors import refuse_if
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ class Dataset:
 def with_statistics(dataset: Dataset, config: Config) -> Dataset:
     """Give a data set the mean and deviation that the configuration names, if it does."""
     mean, std = config.mean or dataset.mean, config.std or dataset.std
-    if not len(mean) == len(std) == dataset.channels:
-        raise Refused(f"--mean and --std need {dataset.channels} values each, one for each channel")
-    record = {**dataset.record, "mean": list(mean), "std": list(std)}
+    refuse_if(
+        not len(mean) == len(std) == dataset.channels,
+        f"--mean and --std need {dataset.channels} values each, one for each channel",
+    )
+    record = dataset.record | {"mean": list(mean), "std": list(std)}
     return replace(dataset, mean=tuple(mean), std=tuple(std), record=record)

@@ -1,22 +1,18 @@
 """Read the data set of a configuration."""
 
 from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
 
 from jioc.config import Config
-from jioc.data.catalogue import Entry, data_folder
+from jioc.data.augment.basic import Augment
+from jioc.data.catalogue import Entry, cache_folder, data_folder
 from jioc.data.dataset import Dataset, with_statistics
 from jioc.data.find import find_dataset
-from jioc.data.images.cache import cache_folder
-from jioc.data.sources import archives, cifar, digits, image_files, python_file
-from jioc.errors import Refused
+from jioc.data.sources import archives, cifar, image_files, python_file
+from jioc.errors import refuse_if
 from jioc.events import Callback, Note, ignore
-
-SOURCES = {
-    "cifar": cifar.load,
-    "digits": digits.load,
-    "image_files": image_files.load,
-    "python_file": python_file.load,
-}
 
 
 def load_dataset(
@@ -28,20 +24,44 @@ def load_dataset(
     classes are added to others, so that a single class gets no note.
     """
     entry = find_dataset(config.data)
-    where = entry.place
-    if where is None and entry.folder is not None:
+    where = entry.place or Path()
+    if entry.folder is not None:
         where = archives.locate(entry, data_folder(config.data_dir), cache_folder(config.data_cache))
     dataset = SOURCES[entry.source](entry, where, config, tell, thorough)
     if len(dataset.classes) == 1 and not more:
-        tell(Note(_one_class(dataset.classes[0], entry)))
-    if not len(dataset.train_y):
-        raise Refused(f"{config.data} holds no usable training image")
+        hint = (
+            "; classes are the folders directly inside the one that is given"
+            if entry.place is not None and where.is_dir()
+            else ""
+        )
+        tell(Note(f"there is one class, {dataset.classes[0]!r}{hint}"))
+    refuse_if(not len(dataset.train_y), f"{config.data} holds no usable training image")
     if config.flip is not None:
         dataset = replace(dataset, augment=replace(dataset.augment, flip=config.flip))
     return with_statistics(dataset, config)
 
 
-def _one_class(name: str, entry: Entry) -> str:
-    folder = entry.place is not None and entry.place.is_dir()
-    hint = "; classes are the folders directly inside the one that is given" if folder else ""
-    return f"there is one class, {name!r}{hint}"
+def load_digits(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool) -> Dataset:
+    """The 1,797 handwritten digits that scikit-learn ships: 8x8, 17 grey levels.
+
+    In each class the last 30 % in file order are the test set.
+    """
+    from sklearn import datasets
+
+    digits = datasets.load_digits()
+    x, y = np.round(digits.images * (255 / 16)).astype(np.uint8)[:, None], digits.target.astype(np.int64)
+    test = np.zeros(len(y), bool)
+    for c in range(10):
+        rows = np.flatnonzero(y == c)
+        test[rows[round(0.7 * len(rows)) :]] = True
+    names, images = [str(c) for c in range(10)], (x[~test], y[~test], x[test], y[test])
+    augment = Augment(pad=1)  # a flipped digit is another sign
+    return Dataset(entry.name, names, *images, (0.3053,), (0.3762,), augment, tasks=entry.tasks)
+
+
+SOURCES = {
+    "cifar": cifar.load,
+    "digits": load_digits,
+    "image_files": image_files.load,
+    "python_file": python_file.load,
+}

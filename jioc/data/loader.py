@@ -36,10 +36,9 @@ class Images:
         self.device, self.size = device, size
         self.pixels = self._place(pixels)
         self.labels = torch.from_numpy(labels).to(device)  # in the order of learning; -1 for classes not used
-        shape = (1, -1, 1, 1)
         levels = 255 if pixels.dtype == np.uint8 else 1  # mean and std are of levels in [0, 1], or of floats
-        self.scale = (1 / (levels * torch.tensor(std, device=device))).view(shape)
-        self.shift = (torch.tensor(mean, device=device) / torch.tensor(std, device=device)).view(shape)
+        centre, spread = (torch.tensor(values, device=device).view(1, -1, 1, 1) for values in (mean, std))
+        self.scale, self.shift = 1 / (levels * spread), centre / spread
 
     def _place(self, pixels: np.ndarray) -> Tensor:
         return on_device(pixels, self.device)
@@ -109,8 +108,7 @@ def on_device(pixels: np.ndarray, device: torch.device) -> Tensor:
     with _copying:
         _copies[:] = [one for one in _copies if one[0]() is not None and one[2]() is not None]
         for array, where, tensor in _copies:
-            copy = tensor()
-            if array() is pixels and where == device and copy is not None:
+            if array() is pixels and where == device and (copy := tensor()) is not None:
                 return copy
         copy = as_tensor(pixels).to(device)
         _copies.append((weakref.ref(pixels), device, weakref.ref(copy)))
@@ -127,6 +125,10 @@ class Sampler(Protocol):
         """The batches of an epoch, as indices, in an order drawn from the generator."""
 
 
+def _shuffled(index: Tensor, generator: torch.Generator) -> Tensor:
+    return index[torch.randperm(len(index), generator=generator)]
+
+
 class Shuffled:
     """Every image once an epoch, shuffled; the last batch may be smaller."""
 
@@ -134,8 +136,7 @@ class Shuffled:
         self.index, self.batch_size, self.images = index, batch_size, len(index)
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
-        order = self.index[torch.randperm(len(self.index), generator=generator)]
-        return list(order.split(self.batch_size))
+        return list(_shuffled(self.index, generator).split(self.batch_size))
 
 
 class TwoStreams:
@@ -148,12 +149,9 @@ class TwoStreams:
         self.batch_size = new_batch + self.per_batch[0]
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
-        def shuffled(index: Tensor) -> Tensor:
-            return index[torch.randperm(len(index), generator=generator)]
-
-        batches = shuffled(self.new).split(self.new_batch)
-        passes = -(-sum(self.per_batch) // len(self.exemplars))
-        drawn = torch.cat([shuffled(self.exemplars) for _ in range(passes)])[: sum(self.per_batch)]
+        batches, wanted = _shuffled(self.new, generator).split(self.new_batch), sum(self.per_batch)
+        passes = range(-(-wanted // len(self.exemplars)))
+        drawn = torch.cat([_shuffled(self.exemplars, generator) for _ in passes])[:wanted]
         return [torch.cat(pair) for pair in zip(batches, drawn.split(self.per_batch), strict=True)]
 
 
@@ -180,9 +178,7 @@ class TaskData:
 
     def beside_memory(self, memory: Memory, share: float) -> Sampler:
         """Batches of new images, each with `share` times as many exemplars; every new image once an epoch."""
-        if not len(memory):
-            return self.alone()
-        return TwoStreams(self.new, memory.index, self.batch_size, share)
+        return TwoStreams(self.new, memory.index, self.batch_size, share) if len(memory) else self.alone()
 
     def of(self, index: Tensor) -> Sampler:
         """Images that the caller chooses, shuffled."""
@@ -198,7 +194,7 @@ class TaskData:
             return self.with_memory(memory), None
         rest, held = [], []
         for index in [*memory.classes, *self.classes]:
-            index, n = index[torch.randperm(len(index), generator=self.generator)], min(v, len(index) - 1)
+            index, n = _shuffled(index, self.generator), min(v, len(index) - 1)
             held.append(index[:n])
             rest.append(index[n:])
         return self.of(torch.cat(rest)), self.of(torch.cat(held))

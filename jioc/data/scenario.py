@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from jioc.config import Config
-from jioc.data import catalogue, longtail
+from jioc.data import catalogue
 from jioc.data.dataset import Dataset
-from jioc.data.images.files import normalise_name
-from jioc.errors import Refused, unknown
+from jioc.data.images.listing import normalise_name
+from jioc.errors import Refused, refuse_if, unknown
 from jioc.text import counted
 
 
@@ -32,11 +32,8 @@ def make(dataset: Dataset, config: Config) -> Scenario:
     """Make the scenario of a configuration; refuse a class or a task without the images that it needs."""
     order = class_order(dataset, config)
     sizes = task_sizes(len(order), dataset.tasks, config)
-    train = [np.flatnonzero(dataset.train_y == c) for c in order]
-    if config.long_tail is not None:
-        train = _thin_out(train, order, dataset, config)
-    empty = [dataset.classes[c] for c, index in zip(order, train, strict=True) if not len(index)]
-    if empty:
+    train = _thin_out([np.flatnonzero(dataset.train_y == c) for c in order], order, dataset, config)
+    if empty := [dataset.classes[c] for c, index in zip(order, train, strict=True) if not len(index)]:
         raise Refused(f"class {empty[0]!r} has no training image")
     if config.holdout:
         held = [min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train]
@@ -44,14 +41,15 @@ def make(dataset: Dataset, config: Config) -> Scenario:
         train = [index[: len(index) - k] for index, k in zip(train, held, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
-    if not sum(map(len, test)):
-        raise Refused(
-            "there is no image to judge by: the test set is empty, or no class has two images to split"
+    refuse_if(
+        not sum(map(len, test)),
+        "there is no image to judge by: the test set is empty, or no class has two images to split",
+    )
+    for t in range(len(sizes)):
+        refuse_if(
+            not sum(map(len, test[sum(sizes[:t]) : sum(sizes[: t + 1])])),
+            f"no class of task {t + 1} has an image to judge by; fewer --tasks would mend that",
         )
-    for t, size in enumerate(sizes):
-        first = sum(sizes[:t])
-        if not sum(map(len, test[first : first + size])):
-            raise Refused(f"no class of task {t + 1} has an image to judge by; fewer --tasks would mend that")
     return Scenario([dataset.classes[c] for c in order], sizes, train, test, bool(config.holdout))
 
 
@@ -65,53 +63,71 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     for text in config.order:  # a name, which may have spaces, or several names
         line = normalise_name(str(text))
         names = [line] if line in known else re.split(r"[\s,]+", line)
-        wrong = [name for name in names if name not in known]
-        if wrong:
+        if wrong := [name for name in names if name not in known]:
             raise unknown("class in --order", line if wrong == names else wrong[0], dataset.classes)
         order += [known[name] for name in names]
-    if sorted(order) != list(range(n)):
-        raise Refused(
-            f"--order names {counted(len(set(order)), 'class')} in {counted(len(order), 'place')}; "
-            f"{dataset.name} has {n}, each to be named once"
-        )
+    refuse_if(
+        sorted(order) != list(range(n)),
+        f"--order names {counted(len(set(order)), 'class')} in {counted(len(order), 'place')}; "
+        f"{dataset.name} has {n}, each to be named once",
+    )
     return order
 
 
 def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
     """The number of classes of each task; refuse a split that is impossible or given twice."""
-    ways = [
-        config.tasks is not None,
-        config.base is not None or config.increment is not None,
-        config.task_sizes is not None,
-    ]
-    if sum(ways) > 1:
-        raise Refused(
-            "say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes"
-        )
-    tasks, base, increment, given = config.tasks or usual, config.base, config.increment, config.task_sizes
-    if given is not None and sum(given) != classes:
-        raise Refused(f"--task-sizes add up to {counted(sum(given), 'class')}; {config.data} has {classes}")
-    if base is not None and increment is None:
-        raise Refused("--base needs --increment")
-    if increment is not None and (first := base or increment) > classes:
-        raise Refused(f"--base {first} is more than the {counted(classes, 'class')} of {config.data}")
-    if given is None and increment is None and tasks > classes:
-        raise Refused(f"--tasks {tasks} is more than the {counted(classes, 'class')} of {config.data}")
-    return catalogue.task_sizes(classes, tasks, base, increment, given)
+    tasks, base, increment, given = config.tasks, config.base, config.increment, config.task_sizes
+    ways = tasks is not None, base is not None or increment is not None, given is not None
+    has = f"the {counted(classes, 'class')} of {config.data}"
+    refuse_if(
+        sum(ways) > 1,
+        "say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes",
+    )
+    refuse_if(
+        given is not None and sum(given) != classes,
+        f"--task-sizes add up to {counted(sum(given or ()), 'class')}; {config.data} has {classes}",
+    )
+    refuse_if(base is not None and increment is None, "--base needs --increment")
+    first = (base or increment) if increment is not None else 0
+    refuse_if(first > classes, f"--base {first} is more than {has}")
+    even = given is None and increment is None
+    refuse_if(even and (tasks or usual) > classes, f"--tasks {tasks or usual} is more than {has}")
+    return catalogue.task_sizes(classes, tasks or usual, base, increment, given)
+
+
+# --- the long tail ---
+
+PAPER = {"cifar10": 13, "cifar100": 500}
+"""The denominator of the paper's counts, int(most * 0.01 ** (i / denominator)).
+
+They are 16,271 and 32,775 images in all, 206 and 200 in the rarest class."""
 
 
 def _thin_out(
     train: list[np.ndarray], order: list[int], dataset: Dataset, config: Config
 ) -> list[np.ndarray]:
-    """Keep the first n images of each class in file order, n from the long tail."""
-    assert config.long_tail is not None
+    """Keep the first n images of each class in file order, n from the long tail; all without one."""
+    if config.long_tail is None:
+        return train
     positions = list(range(len(order)))  # positions in the learnt order, most frequent class first
     if config.long_tail_order == "original":
         positions.sort(key=order.__getitem__)
     elif config.long_tail_order == "shuffled":
         positions = np.random.RandomState([config.order_seed, 1]).permutation(len(order)).tolist()
-    counts = longtail.counts([len(train[p]) for p in positions], config.long_tail, dataset.name)
-    thin = list(train)
-    for p, n in zip(positions, counts, strict=True):
-        thin[p] = train[p][:n]
-    return thin
+    counts = tail_counts([len(train[p]) for p in positions], config.long_tail, dataset.name)
+    count = dict(zip(positions, counts, strict=True))
+    return [index[: count[p]] for p, index in enumerate(train)]
+
+
+def tail_counts(available: list[int], rule: float | str, dataset: str) -> list[int]:
+    """The number of images of each class, of those available; both in the order of the tail."""
+    most, classes = max(available), len(available)
+    if rule == "paper":
+        refuse_if(
+            dataset not in PAPER,
+            f"--long-tail paper is for {' and '.join(PAPER)}; give a factor for {dataset}",
+        )
+        wanted = [int(most * 0.01 ** (i / PAPER[dataset])) for i in range(classes)]
+    else:
+        wanted = [int(most * float(rule) ** (-i / max(classes - 1, 1))) for i in range(classes)]
+    return [max(1, min(n, a)) for n, a in zip(wanted, available, strict=True)]

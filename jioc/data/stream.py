@@ -30,9 +30,8 @@ class Streamed(Images):
 
     def prefetch(self, batches: list[Tensor]) -> None:
         self._ready.clear()
-        sizes = [len(index) for index in batches]
         # one wait for the device, not one a batch
-        here = torch.cat(batches).cpu().split(sizes) if batches else ()
+        here = torch.cat(batches).cpu().split([len(index) for index in batches]) if batches else ()
         self._coming = deque(zip(batches, map(self.own, here), strict=True))
         self._fill()
 
@@ -83,8 +82,7 @@ class Buffer:
             self.sent.synchronize()
         if self.memory is None or len(self.memory) < len(rows):
             self.memory = torch.empty((len(rows), *pixels.shape[1:]), dtype=pixels.dtype, pin_memory=True)
-        held = self.memory[: len(rows)]
-        return torch.index_select(pixels, 0, rows, out=held)
+        return torch.index_select(pixels, 0, rows, out=self.memory[: len(rows)])
 
 
 class Gathered:

@@ -24,13 +24,24 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from jioc.errors import Failed, Interrupted, RankError, Refused, ReportedElsewhere, first_line, sentence
+from jioc.errors import (
+    Failed,
+    Interrupted,
+    RankError,
+    Refused,
+    ReportedElsewhere,
+    fail_if,
+    first_line,
+    refuse_if,
+    sentence,
+)
 from jioc.torchrun import world_size
 
 PATIENCE = timedelta(hours=2)  # one process may be decoding a large folder for all
-_parameters = signature(DistributedDataParallel).parameters
 OWN_BUFFERS: dict[str, Any] = {  # DDP leaves BN's statistics alone; torch 2.13 has a new name for it
-    "forward_sync_buffers" if "forward_sync_buffers" in _parameters else "broadcast_buffers": False
+    "forward_sync_buffers"
+    if "forward_sync_buffers" in signature(DistributedDataParallel).parameters
+    else "broadcast_buffers": False
 }
 
 
@@ -57,9 +68,10 @@ class World:
         """Wrap the network of a stage, so that backward passes average its gradients over the processes."""
         if self.size == 1:
             return net
-        within = set(map(id, net.parameters()))
-        if not all(id(p) in within for p in trained):
-            raise Failed("on several processes a stage can only train parameters of its own network")
+        fail_if(
+            {*map(id, trained)} - {*map(id, net.parameters())},
+            "on several processes a stage can only train parameters of its own network",
+        )
         return DistributedDataParallel(net, gradient_as_bucket_view=True, **OWN_BUFFERS)
 
     def averaging(self, net: nn.Module, last: bool) -> Any:
@@ -91,7 +103,6 @@ class World:
                 b.copy_(mean.view_as(b))
 
     def sum(self, values: Tensor) -> Tensor:
-        """Sum over the processes."""
         if self.size > 1:
             values = values.clone()
             dist.all_reduce(values)
@@ -175,8 +186,7 @@ class World:
             every: list[Any] = [None] * self.size
             dist.all_gather_object(every, value)
             for rank, other in enumerate(every):
-                if other != every[0]:
-                    raise Refused(f"process {rank} has other {noun} than process 0")
+                refuse_if(other != every[0], f"process {rank} has other {noun} than process 0")
 
 
 def _described(value: Any) -> Any:
@@ -205,17 +215,22 @@ def process_group(bn: str) -> Iterator[World]:
         yield World(bn=bn)
         return
     for name in ("RANK", "MASTER_ADDR", "MASTER_PORT"):
-        if name not in os.environ:
-            raise Refused(
-                f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all"
-            )
-    here = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    # NCCL wants a GPU for each process
-    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= here
+        refuse_if(
+            name not in os.environ,
+            f"WORLD_SIZE is {os.environ['WORLD_SIZE']}, but {name} is not set; torchrun sets them all",
+        )
+    own_gpus = torch.cuda.is_available() and torch.cuda.device_count() >= int(
+        os.environ.get("LOCAL_WORLD_SIZE", "1")
+    )  # NCCL wants a GPU for each process
     store, rank, size = _rendezvous()
     store = dist.PrefixStore(f"jioc{next(_worlds)}", store)
-    backend = "cpu:gloo,cuda:nccl" if own_gpus else "gloo"
-    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=PATIENCE)
+    dist.init_process_group(
+        backend="cpu:gloo,cuda:nccl" if own_gpus else "gloo",
+        store=store,
+        rank=rank,
+        world_size=size,
+        timeout=PATIENCE,
+    )
     world = World(rank, size, bn)
     try:
         with warnings.catch_warnings():

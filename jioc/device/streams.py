@@ -1,9 +1,7 @@
 """Streams of a CUDA device: branches of a step's graph, and a lock for runs that share a device."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import TracebackType
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
@@ -11,14 +9,12 @@ import torch
 _one_at_a_time = threading.RLock()
 
 
-@contextmanager
-def capture_lock() -> Iterator[None]:
+def capture_lock() -> AbstractContextManager[Any]:
     """Let one run at a time capture a graph, or do what may wait for the whole device.
 
     That would break another run's capture. cuDNN waits for the device when it measures its algorithms.
     """
-    with _one_at_a_time:
-        yield
+    return _one_at_a_time
 
 
 _branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
@@ -42,11 +38,9 @@ class SideStream:
             self._within: Any = torch.cuda.stream(self.other)
             self._within.__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         if self.main is not None:
-            self._within.__exit__(kind, error, trace)
+            self._within.__exit__(*error)
 
     def join(self) -> None:
         if self.main is not None:
@@ -63,8 +57,8 @@ def _other(main: torch.cuda.Stream, device: torch.device, branch: int) -> torch.
         main,
         *(s for (where, b), streams in _branches.items() if where == device and b != branch for s in streams),
     ]
-    while not any(s not in taken for s in own):
+    while not (free := [stream for stream in own if stream not in taken]):
         fresh = torch.cuda.Stream(device, priority=-1)
         if fresh not in taken:
             own.append(fresh)
-    return next(s for s in own if s not in taken)
+    return free[0]

@@ -38,9 +38,8 @@ class LinearHead(Head):
     def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
         """Make room for n more classes and for `wider` more features, which old classes ignore."""
         old = F.pad(self.weight, (0, wider))
-        bound = math.sqrt(3 / old.shape[1])
-        fresh = torch.empty(n, old.shape[1]).uniform_(-bound, bound, generator=generator)
-        self.weight = nn.Parameter(torch.cat([old, fresh.to(old)]))
+        fresh = _uniform(n, old, math.sqrt(3 / old.shape[1]), generator)
+        self.weight = nn.Parameter(torch.cat([old, fresh]))
         self.bias = nn.Parameter(torch.cat([self.bias, self.bias.new_zeros(n)]))
 
     @torch.no_grad()
@@ -88,7 +87,6 @@ class CorrectedHead(LinearHead):
         return torch.cat([*self._corrected(z)[:-1], z[:, -self.sizes[-1] :]], dim=1)
 
     def _corrected(self, logits: Tensor) -> list[Tensor]:
-        """The corrected logits, task by task."""
         parts = logits.split(self.sizes, dim=1)
         return [pair[0] * z + pair[1] for pair, z in zip(self.pairs, parts, strict=True)]
 
@@ -102,7 +100,8 @@ class CosineHead(Head):
 
     @torch.no_grad()
     def grow(self, n: int, generator: torch.Generator) -> None:
-        self.weight = nn.Parameter(torch.cat([self.weight, cosine_rows(n, self.weight, generator)]))
+        fresh = _uniform(n, self.weight, 1 / math.sqrt(self.weight.shape[1]), generator)
+        self.weight = nn.Parameter(torch.cat([self.weight, fresh]))
 
     def forward(self, features: Tensor) -> Tensor:
         return self.sigma * F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1))
@@ -126,7 +125,9 @@ class ProxyHead(Head):
     @torch.no_grad()
     def grow(self, n: int, generator: torch.Generator) -> None:
         self.frozen = nn.Parameter(self.rows().clone(), requires_grad=False)
-        self.weight = nn.Parameter(cosine_rows(PROXIES * n, self.weight, generator))
+        self.weight = nn.Parameter(
+            _uniform(PROXIES * n, self.weight, 1 / math.sqrt(self.weight.shape[1]), generator)
+        )
 
     def rows(self) -> Tensor:
         return torch.cat([self.frozen, self.weight])
@@ -137,8 +138,7 @@ class ProxyHead(Head):
         return self.sigma * (s.softmax(2) * s).sum(2)
 
 
-def cosine_rows(n: int, like: Tensor, generator: torch.Generator) -> Tensor:
-    bound = 1 / math.sqrt(like.shape[1])
+def _uniform(n: int, like: Tensor, bound: float, generator: torch.Generator) -> Tensor:
     return torch.empty(n, like.shape[1]).uniform_(-bound, bound, generator=generator).to(like)
 
 

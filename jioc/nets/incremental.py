@@ -11,10 +11,9 @@ from torch import Tensor, nn
 
 from jioc.device.compile import is_compiling, maybe_compiled
 from jioc.device.streams import SideStream
+from jioc.nets.backbones import MLP, ResNet, initialise
 from jioc.nets.catalogue import Layers, shape
 from jioc.nets.heads import HEADS, Head, LinearHead
-from jioc.nets.mlp import MLP
-from jioc.nets.resnet import ResNet, initialise
 from jioc.types import Output
 
 Backbone = ResNet | MLP
@@ -37,8 +36,7 @@ class Net(nn.Module):
     def frozen_copy(self) -> Self:
         """A copy that serves as a teacher: in eval mode, without gradients."""
         twin = copy.deepcopy(self).eval().requires_grad_(False)
-        for p in twin.parameters():
-            p.grad = None
+        twin.zero_grad()
         return twin
 
 
@@ -124,8 +122,7 @@ class ExpandingNet(Net):
     @classmethod
     def over(cls, net: IncrementalNet) -> Self:
         """The same function as a network of one backbone, ready to expand."""
-        plan = {**net.plan, "kind": "expanding", "backbones": 1, "aux": 0}
-        wide = cls(plan)
+        wide = cls({**net.plan, "kind": "expanding", "backbones": 1, "aux": 0})
         wide.backbones[0].load_state_dict(net.backbone.state_dict())
         wide.head.load_state_dict(net.head.state_dict())
         return wide.to(next(net.parameters()).device)
@@ -135,11 +132,10 @@ class ExpandingNet(Net):
         if not self.plan["sizes"]:
             self.head.grow(n, generator)
         else:
-            device = self.head.weight.device
             self.before = copy.deepcopy(self.head)
             self.backbones.append(copy.deepcopy(self.backbones[-1]))
             self.head.grow(n, generator, wider=self.unit)
-            self.aux = LinearHead(self.unit).to(device)
+            self.aux = LinearHead(self.unit).to(self.head.weight.device)
             self.aux.grow(aux, generator)
             self.plan.update(backbones=len(self.backbones), aux=aux)
             self._freeze()
@@ -157,7 +153,7 @@ class ExpandingNet(Net):
         return self
 
     def forward(self, x: Tensor) -> Output:
-        *frozen, newest = self._parts()
+        *frozen, newest = [part for part in self.backbones if isinstance(part, Backbone)]
         branches = [SideStream(x.device, 1 + i % BRANCHES) for i in range(len(frozen))]
         parts = []
         for part, branch in zip(frozen, branches, strict=True):
@@ -171,9 +167,6 @@ class ExpandingNet(Net):
         if self.aux is not None:
             out.extra["aux"] = self.aux(features[:, -self.unit :]).float()
         return out
-
-    def _parts(self) -> list[Backbone]:
-        return [part for part in self.backbones if isinstance(part, Backbone)]
 
     def previous(self, out: Output) -> Output:
         """The output that the network gave for these images before it grew."""
@@ -197,11 +190,11 @@ def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbon
     """Make the backbone of a plan, its weights drawn from the generator, or yet to be loaded."""
     with drawing_from(0):  # weights that are overwritten: ours come from the generator
         form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
-        net: Backbone
-        if isinstance(form, Layers):
-            net = MLP(form, channels, cosine)
-        else:
-            net = ResNet(form, plan["stem"], channels, cosine)
+        net: Backbone = (
+            MLP(form, channels, cosine)
+            if isinstance(form, Layers)
+            else ResNet(form, plan["stem"], channels, cosine)
+        )
     if generator is not None:
         initialise(net, generator)
     return net

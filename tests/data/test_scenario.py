@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jioc.config import values as settings
-from jioc.data import longtail, scenario
+from jioc.data import scenario
 from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
 from jioc.errors import Refused
@@ -115,8 +115,8 @@ def test_a_long_tail_by_factor_in_each_order() -> None:
 
 
 def test_a_small_class_is_never_emptied() -> None:
-    assert longtail.counts([100, 3, 1], 1000.0, "digits") == [100, 3, 1]
-    assert longtail.counts([1], 10.0, "digits") == [1]
+    assert scenario.tail_counts([100, 3, 1], 1000.0, "digits") == [100, 3, 1]
+    assert scenario.tail_counts([1], 10.0, "digits") == [1]
 
 
 def test_a_holdout_takes_its_share_of_each_class_and_leaves_the_test_set() -> None:

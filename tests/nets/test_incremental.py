@@ -14,9 +14,9 @@ from jioc.methods.bic import BiC
 from jioc.methods.der import DER
 from jioc.methods.foster import FOSTER
 from jioc.methods.podnet import PODNet
+from jioc.nets.backbones import ResNet
 from jioc.nets.heads import ProxyHead
 from jioc.nets.incremental import ExpandingNet, build
-from jioc.nets.resnet import ResNet
 
 
 def digest(part: nn.Module) -> str:

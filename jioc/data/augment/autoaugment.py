@@ -80,16 +80,10 @@ def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor
     pairs = [[(s[0], float(s[1]), int(s[2])), (s[3], float(s[4]), int(s[5]))] for s in SUBS]
     names = [[(*MOVES, *LIGHTS).index(name) for name, _, _ in pair] for pair in pairs]
     odds = [[p for _, p, _ in pair] for pair in pairs]
-    factors = [
-        [[factor_of(name, strength, sign) for sign in (1, -1)] for name, _, strength in pair]
-        for pair in pairs
-    ]
+    factors = [[[factor_of(name, k, sign) for sign in (1, -1)] for name, _, k in pair] for pair in pairs]
     matrices = [
-        [
-            [fixed(name, factor, h, w) for factor in both_ways]
-            for (name, _, _), both_ways in zip(pair, of_pair, strict=True)
-        ]
-        for pair, of_pair in zip(pairs, factors, strict=True)
+        [[fixed(name, factor_of(name, k, sign), h, w) for sign in (1, -1)] for name, _, k in pair]
+        for pair in pairs
     ]
     return (
         torch.tensor(names, device=device),
@@ -113,16 +107,14 @@ def fixed(name: str, amount: float, h: int, w: int) -> list[int]:
 
     In 1/65536 of a pixel, with the half pixel in it.
     """
-    a, b, c, d, e, f = 1.0, 0.0, 0.0, 0.0, 1.0, 0.0
-    if name == "shear_x":
-        b = amount
-    elif name == "shear_y":
-        d = amount
-    elif name == "translate_x":
-        c = amount * w
-    elif name == "translate_y":
-        f = amount * h
-    elif name == "rotate":
+    maps: dict[str, tuple[float, ...]] = {
+        "shear_x": (1, amount, 0, 0, 1, 0),
+        "shear_y": (1, 0, 0, amount, 1, 0),
+        "translate_x": (1, 0, amount * w, 0, 1, 0),
+        "translate_y": (1, 0, 0, 0, 1, amount * h),
+    }
+    a, b, c, d, e, f = maps.get(name, (1, 0, 0, 0, 1, 0))
+    if name == "rotate":
         angle = -math.radians(amount % 360)
         a, b = round(math.cos(angle), 15), round(math.sin(angle), 15)
         d, e = round(-math.sin(angle), 15), round(math.cos(angle), 15)
@@ -174,9 +166,8 @@ def sharpness(x: Tensor, factor: Tensor) -> Tensor:
     """Away from the smoothed image: 3 x 3, the middle five times; the border is not smoothed."""
     v = x.long()
     around = sum(v[:, :, i : v.shape[2] - 2 + i, j : v.shape[3] - 2 + j] for i in range(3) for j in range(3))
-    middle = (2 * (around + 4 * v[:, :, 1:-1, 1:-1]) + 13) // 26
     smooth = v.clone()
-    smooth[:, :, 1:-1, 1:-1] = middle
+    smooth[:, :, 1:-1, 1:-1] = (2 * (around + 4 * v[:, :, 1:-1, 1:-1]) + 13) // 26
     return blend(smooth, x, factor)
 
 
@@ -208,8 +199,7 @@ def equalize(x: Tensor, factor: Tensor) -> Tensor:
     levels = x.flatten(2).long()
     counts = torch.zeros(n, c, 256, dtype=torch.long, device=x.device)
     counts.scatter_add_(2, levels, torch.ones_like(levels))
-    of_highest = counts.gather(2, levels.amax(2, keepdim=True))
-    step = (h * w - of_highest) // 255
+    step = (h * w - counts.gather(2, levels.amax(2, keepdim=True))) // 255  # without the highest level
     below = counts.cumsum(2) - counts
     table = ((step // 2 + below) // step.clamp_min(1)).clamp(0, 255)
     table = torch.where(step > 0, table, torch.arange(256, device=x.device))

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from jioc.data.augment import autoaugment
 
+# numbers drawn for a batch; the last axis is the image: a share of a batch takes its share of the draws
 Draws = tuple[Tensor, ...]
-"""Numbers drawn for a batch. The last axis is the image: a share of a batch takes its share of the draws."""
 
 
 class Augmentation:
@@ -43,8 +43,11 @@ class WithPolicy(Augmentation):
     usual: Augmentation
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        usual, policy = self.usual.draw(n, h, w, generator), autoaugment.draw(n, generator)
-        return *usual, *policy, *draw_centre(n, *self.side(h, w), generator)
+        return (
+            *self.usual.draw(n, h, w, generator),
+            *autoaugment.draw(n, generator),
+            *draw_centre(n, *self.side(h, w), generator),
+        )
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
         levels = self.usual.apply(x, *draws[:-5]).to(torch.uint8)
@@ -56,9 +59,7 @@ class WithPolicy(Augmentation):
 
 def choose_augmentation(usual: Augmentation, word: str) -> Augmentation:
     """The augmentation that `--augment` names, given the data set's usual one."""
-    if word == "standard":
-        return usual
-    return WithPolicy(usual) if word == "autoaugment" else Augment()
+    return usual if word == "standard" else WithPolicy(usual) if word == "autoaugment" else Augment()
 
 
 @dataclass(frozen=True)
@@ -100,11 +101,8 @@ def brighten(x: Tensor, factor: Tensor) -> Tensor:
 
 def draw_centre(n: int, h: int, w: int, generator: torch.Generator) -> Draws:
     """Draw a pixel of each image: its row (n,) and its column (n,)."""
-
-    def among(side: int) -> Tensor:
-        return torch.randint(0, side, (n, 1), generator=generator, device=generator.device).squeeze(1)
-
-    return among(h), among(w)
+    drawn = (torch.randint(0, k, (n, 1), generator=generator, device=generator.device) for k in (h, w))
+    return tuple(number.squeeze(1) for number in drawn)
 
 
 def cutout(x: Tensor, row: Tensor, column: Tensor) -> Tensor:

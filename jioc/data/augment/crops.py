@@ -44,18 +44,15 @@ def boxes(
     n: int, h: int, w: int, area: tuple[float, float], ratio: tuple[float, float], generator: torch.Generator
 ) -> Tensor:
     """Draw n boxes: top, left, height and width in whole pixels: (4, n)."""
-    device = generator.device
-    share, turn, down, across = torch.rand((4, n, TRIES), generator=generator, device=device)
+    share, turn, down, across = torch.rand((4, n, TRIES), generator=generator, device=generator.device)
     covered = h * w * (area[0] + (area[1] - area[0]) * share)
     slant = torch.exp(log(ratio[0]) + (log(ratio[1]) - log(ratio[0])) * turn)
     high, wide = (covered / slant).sqrt().round(), (covered * slant).sqrt().round()
     fits = (high >= 1) & (wide >= 1) & (high <= h) & (wide <= w)  # (n, TRIES)
-    first = fits.int().argmax(1, keepdim=True)
-    some = fits.any(1)
+    first, some = fits.int().argmax(1, keepdim=True), fits.any(1)
     high = torch.where(some, high.gather(1, first)[:, 0], float(h))
     wide = torch.where(some, wide.gather(1, first)[:, 0], float(w))
-    top = (down[:, 0] * (h - high + 1)).floor()
-    left = (across[:, 0] * (w - wide + 1)).floor()
+    top, left = (down[:, 0] * (h - high + 1)).floor(), (across[:, 0] * (w - wide + 1)).floor()
     return torch.stack([top, left, high, wide])
 
 
@@ -85,6 +82,4 @@ def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
     Images cached as small as they are seen are shifted by an eighth, at most 4 pixels; others are cropped and
     resized.
     """
-    if canvas > size:
-        return ResizedCrop(size)
-    return Augment(pad=max(1, min(4, size // 8)), flip=True)
+    return ResizedCrop(size) if canvas > size else Augment(pad=max(1, min(4, size // 8)), flip=True)

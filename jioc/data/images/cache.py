@@ -1,34 +1,40 @@
 """The cache of decoded images: a memory-mapped uint8 array for each data set and size, decoded once.
 
 A set is a folder `NAME-PLACE-KEY`: PLACE tells sources and settings apart, KEY also what the source held,
-down to sizes and times of its files. It is built under a temporary name, flushed and renamed, so it is whole
-or not there; its array has a checksum. One process builds, others that want the same wait for it; when it
-dies, the next one builds. A file that could not be read is tried again whenever the set is opened: that may
-change with neither size nor time.
+down to sizes and times of its files. It holds pixels.npy, uint8 (n, c, h, w), the training images first;
+labels.npy; and about.json. It is built under a temporary name, flushed and renamed, so it is whole or not
+there; its array has a checksum. One process builds, others that want the same wait for it; when it dies, the
+next one builds. A file that could not be read is tried again whenever the set is opened: that may change with
+neither size nor time.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
-from jioc.data.images import decode
-from jioc.data.images.build import build, checksum, digest
-from jioc.data.images.files import Listing
-from jioc.data.images.select import Select
-from jioc.errors import Failed
-from jioc.events import Callback, Note, Waiting, ignore
-from jioc.files import flush_folder
+from jioc.data.images import decode, workers
+from jioc.data.images.listing import Listing
+from jioc.data.images.select import DecodedFiles, Select
+from jioc.device.pick import cores
+from jioc.errors import Failed, os_errors, refuse_if
+from jioc.events import Callback, Decoding, Note, Waiting, ignore
+from jioc.files import flush_folder, write
 
 CHECKED_AT_START = 4 << 30  # bytes up to which the checksum is compared whenever the set is opened
+BLOCK = 16 << 20  # bytes that a checksum is of
+COPIED = 1000  # images at a time
 
 
 @dataclass
@@ -42,15 +48,6 @@ class CachedImages:
     record: dict[str, Any]  # for result.json: split, skipped files, statistics, whether any file had colour
 
 
-def cache_folder(given: Path | None) -> Path:
-    """The option, JIOC_CACHE, or the user's cache folder."""
-    if given or os.environ.get("JIOC_CACHE"):
-        return given or Path(os.environ["JIOC_CACHE"])
-    import pooch
-
-    return Path(pooch.os_cache("jioc"))
-
-
 def open_or_build(
     listing: Listing,
     name: str,
@@ -60,7 +57,7 @@ def open_or_build(
     select: Select,
     folder: Path,
     tell: Callback,
-    thorough: bool = False,
+    thorough: bool,
 ) -> CachedImages:
     """Open the decoded set of a listing; build it if it is not there. `settings`: what `select` depends on.
 
@@ -69,9 +66,9 @@ def open_or_build(
     wanted = [decode.VERSION, listing.root, listing.layout, canvas, colour, settings]
     source = json.dumps(wanted, sort_keys=True)
     safe = "".join(letter if letter.isalnum() else "-" for letter in name)[:40]
-    prefix = f"{safe}-{canvas}-{digest(source)[:8]}"
-    target = folder / f"{prefix}-{digest(source, _text(listing))[:16]}"
-    try:
+    prefix = f"{safe}-{canvas}-{_digest(source)[:8]}"
+    target = folder / f"{prefix}-{_digest(source, _text(listing))[:16]}"
+    with os_errors(f"the cache {str(folder)!r} cannot be used", Failed):
         if (images := _open(target, listing.root, thorough, tell)) is not None:
             return images
         folder.mkdir(parents=True, exist_ok=True)
@@ -82,7 +79,7 @@ def open_or_build(
                 shutil.rmtree(litter, ignore_errors=True)
             temporary = folder / f".{target.name}.{os.getpid()}.partial"
             try:
-                build(temporary, listing, canvas, colour, select, tell)
+                _build(temporary, listing, canvas, colour, select, tell)
                 if target.exists():
                     shutil.rmtree(target)  # damaged, or without a file that can be read now
                 os.rename(temporary, target)
@@ -92,8 +89,6 @@ def open_or_build(
             for stale in folder.glob(f"{prefix}-*"):
                 if stale != target:  # the same source as it was
                     shutil.rmtree(stale, ignore_errors=True)
-    except OSError as error:
-        raise Failed(f"the cache {str(folder)!r} cannot be used: {error.strerror or error}") from None
     built = _read(target, False, tell)
     assert built is not None
     return built
@@ -143,7 +138,7 @@ def _read(target: Path, thorough: bool, tell: Callback) -> CachedImages | None:
         labels = np.load(target / "labels.npy")
         whole = pixels.nbytes == about["bytes"] and len(labels) == len(pixels)
         if whole and (thorough or pixels.nbytes <= CHECKED_AT_START):
-            whole = checksum(pixels, labels) == about["checksum"]
+            whole = _checksums(pixels, labels) == about["checksum"]
         if whole:
             return CachedImages(about["classes"], pixels, labels, about["train"], about["record"])
     except (OSError, ValueError, KeyError, EOFError):
@@ -151,3 +146,108 @@ def _read(target: Path, thorough: bool, tell: Callback) -> CachedImages | None:
             return None
     tell(Note(f"the cache {target.name!r} is damaged; it is built again"))
     return None
+
+
+# --- building a set ---
+
+
+def _build(into: Path, listing: Listing, canvas: int, colour: str, select: Select, tell: Callback) -> None:
+    """Decode every file of a listing, select images, and write what `_read` opens."""
+    into.mkdir()
+    n, channels = len(list(listing)), 1 if colour == "grey" else 3
+    size, free = n * channels * canvas * canvas, shutil.disk_usage(into).free
+    refuse_if(
+        size > free,
+        f"decoded, the images take {size / 2**30:.1f} GiB; {str(into.parent)!r} has {free / 2**30:.1f} "
+        "GiB left: choose another --data-cache or a smaller --image-size",
+    )
+    # every file has the row that it keeps if all are good and no two the same: then nothing is copied
+    order = _order_if_all_are_good(listing, select)
+    pixels = np.lib.format.open_memmap(into / "decoded.npy", "w+", np.uint8, (n, channels, canvas, canvas))
+    decoded, coloured = _decode(listing, order, pixels, tell)
+    classes, used, labels, n_train, record = select(decoded)
+    channels = 1 if colour == "auto" and not coloured else channels
+    if channels == pixels.shape[1] and np.array_equal(used, order):
+        os.rename(into / "decoded.npy", into / "pixels.npy")
+    else:
+        pixels = _copy(pixels, np.argsort(order)[used], channels, into / "pixels.npy")
+        (into / "decoded.npy").unlink()
+    pixels.flush()
+    with open(into / "labels.npy", "wb") as file:
+        np.save(file, labels)
+        file.flush()
+        os.fsync(file.fileno())
+    checksums = _checksums(pixels, labels)
+    mean, std = statistics(pixels[:n_train])
+    record |= {"coloured": coloured, "mean": mean, "std": std}
+    record["fingerprint"] = _digest(json.dumps([classes, n_train, checksums]))
+    about = {
+        "classes": classes,
+        "train": n_train,
+        "record": record,
+        "bytes": pixels.nbytes,
+        "checksum": checksums,
+    }
+    write(into / "about.json", json.dumps(about).encode())
+
+
+def _order_if_all_are_good(listing: Listing, select: Select) -> np.ndarray:
+    """Every file's number, in the order in which it would be kept if all were sound and no two the same."""
+    every = np.arange(len(list(listing)))
+    different = every[:, None].view(np.uint8).repeat(2, 1)
+    rows = select(DecodedFiles(listing, every, {}, different)).rows
+    return np.concatenate([rows, np.setdiff1d(every, rows)])
+
+
+def _decode(
+    listing: Listing, order: np.ndarray, pixels: np.memmap, tell: Callback
+) -> tuple[DecodedFiles, bool]:
+    """Decode every file into its row, in that order; also whether any file had colour."""
+    files, coloured, done = list(listing), False, 0
+    paths = [os.path.join(listing.root, files[i].path) for i in order]
+    digests = np.zeros((len(files), decode.DIGEST), np.uint8)
+    bad: dict[int, str] = {}
+    tell(Decoding(0, len(paths)))
+    parts = workers.decoded(paths, pixels.shape[-1], pixels.shape[1] == 1, into=pixels)
+    with closing(parts):  # `tell` may raise: the processes end before their files are removed
+        for part in parts:
+            rows = order[done : done + len(part.paths)]
+            digests[rows] = part.digests
+            bad |= {int(rows[i]): why for i, why in part.bad.items()}
+            coloured, done = coloured or part.coloured, done + len(rows)
+            tell(Decoding(done, len(paths)))
+    good = np.setdiff1d(np.arange(len(files)), np.fromiter(bad, np.int64))
+    return DecodedFiles(listing, good, bad, digests), coloured
+
+
+def _copy(pixels: np.memmap, rows: np.ndarray, channels: int, file: Path) -> np.memmap:
+    copied = np.lib.format.open_memmap(file, "w+", np.uint8, (len(rows), channels, *pixels.shape[2:]))
+    for i in range(0, len(rows), COPIED):
+        copied[i : i + COPIED] = pixels[rows[i : i + COPIED], :channels]
+    return copied
+
+
+def _digest(*texts: str) -> str:
+    """A digest of texts, which may hold file names that are no UTF-8."""
+    joined = b"".join(os.fsencode(text) + b"\0" for text in texts)
+    return hashlib.blake2b(joined, digest_size=16).hexdigest()
+
+
+def _checksums(pixels: np.ndarray, labels: np.ndarray) -> list[int]:
+    """CRC-32 of each block: against damage, not against malice. By every core, some gigabytes a second."""
+    flat = pixels.reshape(-1)
+    blocks = [flat[i : i + BLOCK] for i in range(0, len(flat), BLOCK)]
+    with ThreadPoolExecutor(cores()) as pool:
+        return [*pool.map(zlib.crc32, blocks), zlib.crc32(labels.tobytes())]
+
+
+def statistics(pixels: np.ndarray, most: int = 10_000) -> tuple[list[float], list[float]]:
+    """Mean and deviation of each channel in [0, 1], to four digits, over at most so many images."""
+    sample, levels = pixels[:: max(1, -(-len(pixels) // most))], np.zeros((pixels.shape[1], 256), np.int64)
+    for i in range(0, len(sample), 500):
+        for c in range(pixels.shape[1]):
+            levels[c] += np.bincount(sample[i : i + 500, c].reshape(-1), minlength=256)
+    at, share = np.arange(256) / 255, levels / np.maximum(levels.sum(1, keepdims=True), 1)
+    mean = share @ at
+    std = np.sqrt(np.maximum(share @ at**2 - mean**2, 0))
+    return [round(float(m), 4) for m in mean], [max(round(float(s), 4), 0.01) for s in std]

@@ -80,16 +80,19 @@ def open_image(raw: bytes) -> Image.Image:
 
 def shorter_side(path: str) -> int:
     """Of the image in a file, in pixels, from its header alone."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return min(open_image(contents(path)).size)
 
 
 def square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """Decode a file's bytes: uint8 (1 or 3, canvas, canvas), and whether the picture has colour."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return _square(raw, canvas, grey)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return square_of(open_image(raw), canvas, grey)
+    except Unusable:
+        raise
+    except Exception as error:  # a damaged file can make a decoder raise anything
+        raise Unusable(_reason(error)) from None
 
 
 def _reason(error: Exception) -> str:
@@ -99,30 +102,19 @@ def _reason(error: Exception) -> str:
     return f"cannot be decoded: {text}"
 
 
-def _square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
-    try:
-        return square_of(open_image(raw), canvas, grey)
-    except Unusable:
-        raise
-    except Exception as error:  # a damaged file can make a decoder raise anything
-        raise Unusable(_reason(error)) from None
-
-
 def square_of(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """As `square`, of an image that is open."""
     image.draft(None, (2 * canvas, 2 * canvas))  # JPEG: decoded at 1/2, 1/4 or 1/8, still twice the canvas
     image.load()
-    coloured = image.mode not in GREY and image.mode != "LA"
-    kind = image.format
+    coloured, kind = image.mode not in GREY and image.mode != "LA", image.format
     if kind != "JPEG" or "exif" in image.info or "xmp" in image.info:  # turning costs a tenth of a small JPEG
         image = ImageOps.exif_transpose(image)
     image = _eight_bit(image, kind)
     if image.mode != ("L" if grey else "RGB"):
         image = image.convert("L" if grey else "RGB")
-    width, height = image.size
-    side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    if (width, height) != (canvas, canvas):
+    if image.size != (canvas, canvas):
+        (width, height), side = image.size, min(image.size)
+        left, top = (width - side) / 2, (height - side) / 2
         box = (left, top, left + side, top + side)
         image = image.resize((canvas, canvas), Image.Resampling.BILINEAR, box)
     pixels = np.asarray(image)
@@ -157,17 +149,15 @@ def decode_files(
     pixels = np.zeros((len(paths), 1 if grey else 3, canvas, canvas), np.uint8)
     digests = ["00" * DIGEST] * len(paths)
     bad, coloured = [], False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for row, path in enumerate(paths):
-            try:
-                raw = contents(path)
-                pixels[row], has_colour = _square(raw, canvas, grey)
-                coloured = coloured or has_colour
-                if file is not None:
-                    digests[row] = hashlib.blake2b(raw, digest_size=DIGEST).hexdigest()
-            except Unusable as why:
-                bad.append((row, str(why)))
+    for row, path in enumerate(paths):
+        try:
+            raw = contents(path)
+            pixels[row], has_colour = square(raw, canvas, grey)
+            coloured = coloured or has_colour
+            if file is not None:
+                digests[row] = hashlib.blake2b(raw, digest_size=DIGEST).hexdigest()
+        except Unusable as why:
+            bad.append((row, str(why)))
     if file is not None:
         with open(file, "r+b") as out:
             out.seek(offset)
@@ -184,8 +174,7 @@ def main() -> None:
             answer, pixels = decode_files(**json.loads(line))
         except OSError as error:  # of the disk: an image file that cannot be read is named in the answer
             answer, pixels = {"failed": error.strerror or str(error)}, np.zeros(0, np.uint8)
-        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
-        sys.stdout.buffer.write(pixels.data)
+        sys.stdout.buffer.writelines([json.dumps(answer).encode() + b"\n", pixels.data])
         sys.stdout.buffer.flush()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from PIL import Image
 
 from jioc.data.images import decode
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 
 ImageInput = Any
 """One path or Pillow image; or an array of images, uint8 (n, h, w), (n, h, w, c) or (n, c, h, w), c 1 or 3;
@@ -24,8 +24,10 @@ def pixels_of(images: ImageInput, shape: tuple[int, int, int]) -> np.ndarray:
         images = list(images.transpose(0, 2, 3, 1))
     if isinstance(images, (str, os.PathLike, Image.Image)):
         images = [images]
-    if not isinstance(images, Iterable):
-        raise Refused(f"images are arrays, Pillow images or paths, not {type(images).__name__}")
+    refuse_if(
+        not isinstance(images, Iterable),
+        f"images are arrays, Pillow images or paths, not {type(images).__name__}",
+    )
     pixels = [_one(image, shape) for image in images]
     return np.stack(pixels) if pixels else np.zeros((0, *shape), np.uint8)
 
@@ -33,10 +35,10 @@ def pixels_of(images: ImageInput, shape: tuple[int, int, int]) -> np.ndarray:
 def picture_form(shape: tuple[int, int, int]) -> tuple[int, bool]:
     """Side and greyness of the square that a picture becomes; refuse a model that learnt other arrays."""
     c, h, w = shape
-    if h != w or c not in (1, 3):
-        raise Refused(
-            f"this model learnt arrays of {c}x{h}x{w} (channels, height, width), which no picture becomes"
-        )
+    refuse_if(
+        h != w or c not in (1, 3),
+        f"this model learnt arrays of {c}x{h}x{w} (channels, height, width), which no picture becomes",
+    )
     return w, c == 1
 
 
@@ -59,21 +61,19 @@ def _one(image: Any, shape: tuple[int, int, int]) -> np.ndarray:
 
 
 def _levels(pixels: np.ndarray) -> np.ndarray:
-    if pixels.dtype != np.uint8:
-        raise Refused(f"pixels are uint8, levels from 0 to 255, not {pixels.dtype}")
+    refuse_if(pixels.dtype != np.uint8, f"pixels are uint8, levels from 0 to 255, not {pixels.dtype}")
     return pixels
 
 
 def _channels_first(pixels: np.ndarray) -> np.ndarray:
     """Bring an array of images to (n, c, h, w)."""
-    if pixels.ndim == 3 and pixels.shape[2] in (1, 3):
-        raise Refused(
-            "an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list"
-        )
+    refuse_if(
+        pixels.ndim == 3 and pixels.shape[2] in (1, 3),
+        "an array (h, w, c) is one image, and an array of images is (n, h, w, c): give it in a list",
+    )
     if pixels.ndim == 3:
         return _levels(pixels)[:, None]
-    axis = channel_axis(pixels.shape)
-    if axis is not None:
+    if (axis := channel_axis(pixels.shape)) is not None:
         return np.moveaxis(_levels(pixels), axis, 1)
     shape = "x".join(map(str, pixels.shape))
     raise Refused(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jioc.data.images.files import TRAIN, File, Listing
+from jioc.data.images.listing import TRAIN, File, Listing
 from jioc.errors import Refused
 from jioc.events import Callback, Note
 from jioc.text import counted
@@ -45,16 +45,13 @@ def select(decoded: DecodedFiles, seed: int, share: float, official: bool, teste
 
     `tested`: whether the test images are used; if not, a class without any gets no note.
     """
-    listing = decoded.listing
+    listing, good, twin = decoded.listing, decoded.good, _first_twin(decoded)
     files = list(listing)
     label = np.array([file.label for file in files], np.int64)
     skipped = [*listing.bad, *((files[row].path, why) for row, why in sorted(decoded.bad.items()))]
-    notes = list(listing.notes)
-    twin = _first_twin(decoded)
-    train = decoded.good[decoded.good < len(listing.train)]
-    test = decoded.good[decoded.good >= len(listing.train)]
+    notes = [*listing.notes, *_note_two_labels(good, twin, label, files, listing.classes)]
+    train, test = good[good < len(listing.train)], good[good >= len(listing.train)]
     split: dict[str, Any] = {"made": listing.test is None}
-    notes += _note_two_labels(decoded.good, twin, label, files, listing.classes)
     if listing.test is None:
         if not official:
             again = train[(twin[train] != train) & (label[twin[train]] == label[train])]
@@ -68,19 +65,20 @@ def select(decoded: DecodedFiles, seed: int, share: float, official: bool, teste
         in_test = {int(twin[row]): files[row].path for row in test[::-1]}
         twins = [(files[r].path, f"is also in the test set, as {in_test[int(twin[r])]!r}") for r in both]
         if official and twins:
-            images = counted(len(twins), "training image")
-            notes.append(f"also in the test set: {images}, such as {twins[0][0]!r}; kept as published")
+            notes.append(
+                f"also in the test set: {counted(len(twins), 'training image')}, such as {twins[0][0]!r}; "
+                "kept as published"
+            )
         elif twins:
             skipped += twins
             train = np.setdiff1d(train, both)
-    record = {"split": split, "skipped": skipped, "notes": notes}
-    taught = np.unique(label[train])
-    notes += _note_empty_classes(listing.classes, taught, np.unique(label[test]) if tested else None)
+    trained = np.unique(label[train])
+    notes += _note_empty_classes(listing.classes, trained, np.unique(label[test]) if tested else None)
     new_label = np.full(len(listing.classes), -1, np.int64)
-    new_label[taught] = np.arange(len(taught))
+    new_label[trained] = np.arange(len(trained))
     rows = np.concatenate([train, test[new_label[label[test]] >= 0]])
-    classes = [listing.classes[c] for c in taught]
-    return Selection(classes, rows, new_label[label[rows]], len(train), record)
+    record = {"split": split, "skipped": skipped, "notes": notes}
+    return Selection([listing.classes[c] for c in trained], rows, new_label[label[rows]], len(train), record)
 
 
 def _first_twin(decoded: DecodedFiles) -> np.ndarray:
@@ -94,12 +92,11 @@ def _first_twin(decoded: DecodedFiles) -> np.ndarray:
 def _note_two_labels(
     good: np.ndarray, twin: np.ndarray, label: np.ndarray, files: list[File], names: list[str]
 ) -> list[str]:
-    torn = good[label[good] != label[twin[good]]]
-    if not len(torn):
+    clashing = good[label[good] != label[twin[good]]]
+    if not len(clashing):
         return []
-    a, b = files[torn[0]], files[twin[torn[0]]]
-    one, other = (f"{file.path!r} of class {names[file.label]!r}" for file in (a, b))
-    more = f" (and {len(torn) - 1:,} more such)" if len(torn) > 1 else ""
+    one, other = (f"{files[r].path!r} of class {names[label[r]]!r}" for r in (clashing[0], twin[clashing[0]]))
+    more = f" (and {len(clashing) - 1:,} more such)" if len(clashing) > 1 else ""
     return [f"{one} is the same image as {other}{more}: one of the two labels is wrong"]
 
 
@@ -115,11 +112,11 @@ def _draw_test(rows: np.ndarray, label: np.ndarray, names: list[str], seed: int,
     return np.concatenate(drawn) if drawn else rows[:0]
 
 
-def _note_empty_classes(names: list[str], taught: np.ndarray, tested: np.ndarray | None) -> list[str]:
+def _note_empty_classes(names: list[str], trained: np.ndarray, tested: np.ndarray | None) -> list[str]:
     """Note classes without a training image and, if test images are used, those without a test image."""
     notes = []
     for c, name in enumerate(names):
-        if c not in taught:
+        if c not in trained:
             notes.append(_left_out(name))
         elif tested is not None and c not in tested:
             notes.append(f"class {name!r} has no test image; it is learnt and not judged")
@@ -142,8 +139,8 @@ def tell_skipped(record: dict[str, Any], on_bad: str, tell: Callback, every: boo
         tell(Note(f"{file!r} {why}; it is left out"))
     if len(skipped) > len(shown):
         tell(Note(f"left out besides: {len(skipped) - len(shown):,}; jioc data check names them all"))
-    split = [os.path.split(file) for file, _ in shown]
-    told = {_left_out(name) for home, name in split if home.lower() in ("", *TRAIN)}  # the folder was named
+    top = [file for file, _ in shown if os.path.dirname(file).lower() in ("", *TRAIN)]
+    named = {_left_out(os.path.basename(file)) for file in top}  # as a folder
     for text in notes:
-        if text not in told:
+        if text not in named:
             tell(Note(text))

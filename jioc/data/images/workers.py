@@ -19,22 +19,19 @@ from typing import Any
 import numpy as np
 
 from jioc.data.images import decode
-from jioc.device.cores import cores
-from jioc.errors import Failed
+from jioc.device.pick import cores
+from jioc.errors import Failed, fail_if
 
 MOST_FILES = 256  # of an order
 LEAST_FILES = 8
 MOST_BYTES = 8 << 20  # of an order's pixels, unless they are of the least files
 MOST_WORKERS = 16  # where pixels are given back
 
-Order = dict[str, Any]
-"""Arguments of `decode.decode_files`."""
+Order = dict[str, Any]  # arguments of `decode.decode_files`
 
 
 @dataclass
 class Part:
-    """Some files, decoded."""
-
     paths: list[str]
     pixels: np.ndarray  # uint8 (n, c, h, w), black where a file is bad; none if they were written to a file
     bad: dict[int, str]  # rows, and why
@@ -84,8 +81,7 @@ class Workers:
 
     def __init__(self, n: int):
         self.threads = ThreadPoolExecutor(n)
-        self.lock = threading.Lock()  # held to take a process, and to forbid that
-        self.closed = False
+        self.lock, self.closed = threading.Lock(), False  # held to take a process, and to forbid that
         self.started: list[subprocess.Popen[bytes]] = []
         self.idle: list[subprocess.Popen[bytes]] = []
 
@@ -112,27 +108,20 @@ class Workers:
 
     def _take(self) -> "subprocess.Popen[bytes]":
         with self.lock:
-            if self.closed:
-                raise Failed("the decoding processes have been ended")
+            fail_if(self.closed, "the decoding processes have been ended")
             if self.idle:
                 return self.idle.pop()
             command = [sys.executable, "-P", decode.__file__]
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-            self.started.append(process)
-            return process
+            self.started.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+            return self.started[-1]
 
-    def _ask(self, process: "subprocess.Popen[bytes]", order: Order) -> Part:
-        assert process.stdin is not None and process.stdout is not None
+    def _ask(self, process: Any, order: Order) -> Part:
         process.stdin.write(json.dumps(order).encode() + b"\n")
         process.stdin.flush()
-        answer = json.loads(process.stdout.readline())
-        if "failed" in answer:
-            raise Failed(f"decoded images cannot be kept: {answer['failed']}")
-        pixels = _blank(order)
-        if "file" not in order:
-            got = process.stdout.readinto(pixels.data.cast("B"))  # type: ignore[attr-defined]
-            if got < pixels.nbytes:
-                raise ValueError("cut short")
+        answer, pixels = json.loads(process.stdout.readline()), _blank(order)
+        fail_if("failed" in answer, f"decoded images cannot be kept: {answer.get('failed')}")
+        if "file" not in order and process.stdout.readinto(pixels.data.cast("B")) < pixels.nbytes:
+            raise ValueError("cut short")
         return _part(order, answer, pixels)
 
     def _explain_death(self, order: Order) -> Part:

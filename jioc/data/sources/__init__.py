@@ -1,5 +1,5 @@
 """The sources of data sets, a module for each kind. Imports data/images and data/augment.
 
-Each has `load(entry, where, config, tell, thorough)`; `archives` fetches and unpacks official files,
-`official` lists those of image files, `arrays` is for images that are in memory.
+Each has `load(entry, where, config, tell, thorough)`; `archives` fetches and unpacks official files, and
+`arrays` is for images that are in memory.
 """

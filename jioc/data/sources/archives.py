@@ -6,17 +6,16 @@ import stat
 import sys
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from jioc.data import catalogue
-from jioc.data.catalogue import Entry
-from jioc.errors import Failed, Refused, first_line
+from jioc.data.catalogue import DATASETS, Entry, data_folder, unknown_name
+from jioc.errors import Failed, Refused, first_line, os_errors, refuse_if
 
 
 def locate(entry: Entry, folder: Path, cache: Path) -> Path:
     """The folder of the official files in `folder`; an archive that lies there is unpacked into the cache."""
-    assert entry.folder is not None
     if (present := _present(entry, folder)) is not None:
         return present
     for archive in _archives(entry, folder):
@@ -24,15 +23,26 @@ def locate(entry: Entry, folder: Path, cache: Path) -> Path:
         into = cache / "unpacked" / f"{entry.name}-{about.st_size}-{about.st_mtime_ns}"
         if not into.is_dir():
             unpack(archive, into)
-        return _inner(into, entry)
-    raise Refused(
-        f"{entry.name}: there is no folder {str(folder / entry.folder)!r}; {_advice(entry, folder)}"
-    )
+        return _present(entry, into) or into
+    raise Refused(f"{entry.name}: there is no folder {str(_home(entry, folder))!r}; {_advice(entry, folder)}")
+
+
+def describe(entry: Entry, folder: Path) -> str:
+    """Whether the files are there, or how to get them: for `jioc data list`."""
+    if entry.folder is None:
+        return "with the package"
+    if _present(entry, folder) or _archives(entry, folder):
+        return "here"
+    return f"jioc data get {entry.name}" if entry.archive else "by hand"
+
+
+def _home(entry: Entry, folder: Path) -> Path:
+    return folder / (entry.folder or "")
 
 
 def _present(entry: Entry, folder: Path) -> Path | None:
     """The data set's folder there, under any of its names."""
-    places = [folder / name for name in (entry.folder or "", *entry.other_folders)]
+    places = [_home(entry, folder), *(folder / name for name in entry.other_folders)]
     return next((place for place in places if place.is_dir()), None)
 
 
@@ -43,25 +53,21 @@ def _archives(entry: Entry, folder: Path) -> list[Path]:
     return [folder / name for name in names if (folder / name).is_file()]
 
 
-def _inner(into: Path, entry: Entry) -> Path:
-    """The data set's folder in an unpacked archive; the top itself if the archive has no such folder."""
-    return _present(entry, into) or into
-
-
 def _advice(entry: Entry, folder: Path) -> str:
     if entry.archive is None:
-        place = str(folder / (entry.folder or ""))
-        return f"{entry.by_hand} {place!r} (--data-dir or JIOC_DATA names another folder)"
+        return f"{entry.by_hand} {str(_home(entry, folder))!r} (--data-dir or JIOC_DATA names another folder)"
     return f"fetch it with jioc data get {entry.name}, or say with --data-dir or JIOC_DATA where it lies"
+
+
+# --- fetching ---
 
 
 def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda text: None) -> Path:
     """Fetch a data set's official archive into the data folder and unpack it there."""
-    if name not in catalogue.DATASETS:
-        raise catalogue.unknown_name(name)
-    entry, folder = catalogue.DATASETS[name], catalogue.data_folder(data_dir)
-    if entry.folder is None:
-        raise Refused(f"{entry.name} is shipped with the package; there is nothing to fetch")
+    if name not in DATASETS:
+        raise unknown_name(name)
+    entry, folder = DATASETS[name], data_folder(data_dir)
+    refuse_if(entry.folder is None, f"{name} is shipped with the package; there is nothing to fetch")
     if (present := _present(entry, folder)) is not None:
         say(f"nothing is fetched: {str(present)!r} is there; delete it to fetch it anew")
         return present
@@ -71,13 +77,11 @@ def get(name: str, data_dir: Path | None, say: Callable[[str], None] = lambda te
     say(f"fetching {address}")
     archive = fetch(address, folder / file, md5)
     say(f"unpacking {archive}, which may be deleted afterwards")
-    staged = folder / f".{entry.name}.{os.getpid()}.unpacked"
+    staged, target = folder / f".{name}.{os.getpid()}.unpacked", _home(entry, folder)
     try:
-        unpack(archive, staged)
-        target = folder / entry.folder
-        os.rename(_inner(staged, entry), target)
-    except OSError as error:
-        raise Failed(f"{str(archive)!r} cannot be unpacked: {error.strerror or error}") from None
+        with os_errors(f"{str(archive)!r} cannot be unpacked", Failed):
+            unpack(archive, staged)
+            os.rename(_present(entry, staged) or staged, target)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return target
@@ -127,9 +131,6 @@ class Bar:
 # --- unpacking ---
 
 
-DAMAGED = (zipfile.BadZipFile, tarfile.TarError, EOFError, NotImplementedError)
-
-
 def unpack(archive: Path, into: Path) -> None:
     """Unpack a zip or tar archive whole, or not at all if a single member would land outside."""
     temporary = into.with_name(f".{into.name}.{os.getpid()}.partial")
@@ -138,58 +139,42 @@ def unpack(archive: Path, into: Path) -> None:
         temporary.mkdir(parents=True)
         _unpack(archive, temporary)
         os.rename(temporary, into)
-    except (*DAMAGED, RuntimeError, OSError) as error:
-        if into.is_dir():
-            return  # another process was faster
-        raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError, OSError) as error:
+        if not into.is_dir():  # else another process was faster
+            raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _unpack(archive: Path, into: Path) -> None:
-    free = shutil.disk_usage(into).free
+    place, free = repr(str(archive)), shutil.disk_usage(into).free
+    flood = f"unpacked, {place} takes more than the {free / 2**30:.1f} GiB that are free"
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zipped:
             members = zipped.infolist()
             for member in members:
-                _refuse_escape(archive, member.filename, stat.S_ISLNK(member.external_attr >> 16))
-            _refuse_flood(archive, sum(member.file_size for member in members), free)
+                _refuse_escape(place, member.filename, stat.S_ISLNK(member.external_attr >> 16))
+            refuse_if(sum(member.file_size for member in members) > free, flood)
             zipped.extractall(into)
-    elif tarfile.is_tarfile(archive):
-        with tarfile.open(archive) as tarred:
-            if not hasattr(tarfile, "data_filter"):
-                raise Refused("this Python cannot unpack tar archives safely; use 3.11.4 or later")
-            size = 0
-            for entry in tarred:
-                _refuse_escape(archive, entry.name, entry.issym() or entry.islnk())
-                size += entry.size
-                _refuse_flood(archive, size, free)
-                tarred.extract(entry, into, filter="data")
-    else:
-        raise Refused(f"{str(archive)!r} is neither a zip nor a tar archive")
+        return
+    refuse_if(not tarfile.is_tarfile(archive), f"{place} is neither a zip nor a tar archive")
+    refuse_if(
+        not hasattr(tarfile, "data_filter"),
+        "this Python cannot unpack tar archives safely; use 3.11.4 or later",
+    )
+    with tarfile.open(archive) as tarred:
+        size = 0
+        for entry in tarred:
+            _refuse_escape(place, entry.name, entry.issym() or entry.islnk())
+            size += entry.size
+            refuse_if(size > free, flood)
+            tarred.extract(entry, into, filter="data")
 
 
-def _refuse_escape(archive: Path, name: str, link: bool) -> None:
+def _refuse_escape(place: str, name: str, link: bool) -> None:
     parts = name.replace("\\", "/").split("/")
-    if name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
-        raise Refused(
-            f"{str(archive)!r} holds {name!r}, which would land outside its folder; nothing is unpacked"
-        )
-    if link:
-        raise Refused(
-            f"{str(archive)!r} holds the link {name!r}, which no data set needs; nothing is unpacked"
-        )
-
-
-def _refuse_flood(archive: Path, size: int, free: int) -> None:
-    if size > free:
-        raise Refused(f"unpacked, {str(archive)!r} takes more than the {free / 2**30:.1f} GiB that are free")
-
-
-def describe(entry: Entry, folder: Path) -> str:
-    """Whether the files are there, or how to get them: for `jioc data list`."""
-    if entry.folder is None:
-        return "with the package"
-    if _present(entry, folder) or _archives(entry, folder):
-        return "here"
-    return f"jioc data get {entry.name}" if entry.archive else "by hand"
+    refuse_if(
+        name.startswith(("/", "\\")) or ".." in parts or ":" in parts[0],
+        f"{place} holds {name!r}, which would land outside its folder; nothing is unpacked",
+    )
+    refuse_if(link, f"{place} holds the link {name!r}, which no data set needs; nothing is unpacked")

@@ -13,7 +13,7 @@ from jioc.data.augment.basic import Augment
 from jioc.data.augment.crops import usual_augment
 from jioc.data.dataset import Dataset
 from jioc.data.images.inputs import channel_axis
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class ArrayLayout:
     def of(cls, x: np.ndarray) -> "ArrayLayout":
         """The layout of an array; refuse one that holds neither vectors nor images."""
         axis = channel_axis(x.shape)
-        if x.ndim > 3 and axis is None:
-            raise Refused(
-                f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or "
-                "(n, c, h, w) of 1 or 3 channels"
-            )
+        refuse_if(
+            x.ndim > 3 and axis is None,
+            f"X of shape {x.shape} holds neither vectors (n, d) nor images (n, h, w), (n, h, w, c) or "
+            "(n, c, h, w) of 1 or 3 channels",
+        )
         form = cls(x.shape[1:], axis, x.ndim > 2 and x.dtype == np.uint8)
         if x.ndim > 2 and not 4 <= form.side <= 1024:
             raise Refused(
@@ -47,29 +47,32 @@ class ArrayLayout:
     @property
     def side(self) -> int:
         """The shorter side of an image; 1 for vectors."""
-        if self.vectors:
-            return 1
-        return min(n for a, n in enumerate(self.row, 1) if a != self.axis)
+        return 1 if self.vectors else min(n for a, n in enumerate(self.row, 1) if a != self.axis)
 
     def read(self, x: np.ndarray) -> np.ndarray:
         """Bring an array to (n, c, h, w), uint8 or float32."""
-        if x.shape[1:] != self.row:
-            raise Refused(f"a row of X has the shape {x.shape[1:]}, but {self.row} is what was learnt from")
+        refuse_if(
+            x.shape[1:] != self.row,
+            f"a row of X has the shape {x.shape[1:]}, but {self.row} is what was learnt from",
+        )
         if self.whole and x.dtype != np.uint8:
-            x = _levels(x)
-        elif not self.whole:
-            x = x.astype(np.float32, copy=False)
+            levels = np.clip(x, 0, 255).astype(np.uint8)
+            refuse_if(
+                not np.array_equal(levels, x),
+                "uint8 images were learnt from, so X must hold whole levels from 0 to 255; it holds others",
+            )
+        else:
+            levels = x.astype(np.uint8 if self.whole else np.float32, copy=False)
         if self.vectors:
-            return x[:, :, None, None]
-        images = x[:, None] if self.axis is None else np.moveaxis(x, self.axis, 1)
+            return levels[:, :, None, None]
+        images = levels[:, None] if self.axis is None else np.moveaxis(levels, self.axis, 1)
         return images.copy()  # laid out alike however they came, or rounding would differ
 
     def dataset(self, x: np.ndarray, y: np.ndarray, classes: list[str], flip: bool) -> Dataset:
         """A data set to learn, of images as `read` gives them; `y`: positions in `classes`."""
-        none = np.zeros(0, np.int64)
         augment = Augment() if self.vectors else replace(usual_augment(self.side, self.side), flip=flip)
-        mean, std = statistics(x)
-        return Dataset("X", classes, x, y, x[:0], none, mean, std, augment, tasks=1)
+        none = np.zeros(0, np.int64)
+        return Dataset("X", classes, x, y, x[:0], none, *statistics(x), augment, tasks=1)
 
 
 def statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -77,13 +80,3 @@ def statistics(x: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
     levels = 255 if x.dtype == np.uint8 else 1
     mean, std = x.mean((0, 2, 3), np.float64) / levels, x.std((0, 2, 3), np.float64) / levels
     return tuple(mean.tolist()), tuple(np.where(std > 0, std, 1).tolist())
-
-
-def _levels(x: np.ndarray) -> np.ndarray:
-    """The same numbers as uint8."""
-    levels = np.clip(x, 0, 255).astype(np.uint8)
-    if not np.array_equal(levels, x):
-        raise Refused(
-            "uint8 images were learnt from, so X must hold whole levels from 0 to 255; it holds others"
-        )
-    return levels

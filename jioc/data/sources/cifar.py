@@ -16,7 +16,7 @@ from jioc.config import Config
 from jioc.data.augment.basic import Augment
 from jioc.data.catalogue import Entry
 from jioc.data.dataset import Dataset
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.events import Callback
 
 CROP_FLIP_BRIGHTNESS = Augment(pad=4, flip=True, brightness=63 / 255)
@@ -46,20 +46,17 @@ STATISTICS = {
 }
 
 
-def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool) -> Dataset:
     """Read the official files; those of the test set may be missing if training images are held out."""
-    assert where is not None
-    train, test, meta = FILES[entry.name]
-    labels, names = KEYS[entry.name]
-    mean, std = STATISTICS[entry.name]
-    train_x, train_y = _images(where, train, labels)
-    test_x, test_y = train_x[:0], train_y[:0]
-    if not config.holdout or all((where / name).exists() for name in test):
-        test_x, test_y = _images(where, test, labels)
+    (train, test, meta), (labels, names) = FILES[entry.name], KEYS[entry.name]
+    x, y = _images(where, train, labels)
+    tested = not config.holdout or all((where / name).exists() for name in test)
+    images = x, y, *(_images(where, test, labels) if tested else (x[:0], y[:0]))
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]
-    images = train_x, train_y, test_x, test_y
-    return Dataset(entry.name, classes, *images, mean, std, CROP_FLIP_BRIGHTNESS, tasks=entry.tasks)
+    return Dataset(
+        entry.name, classes, *images, *STATISTICS[entry.name], CROP_FLIP_BRIGHTNESS, tasks=entry.tasks
+    )
 
 
 def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -75,8 +72,10 @@ def _checked(path: Path, md5: str) -> dict[bytes, Any]:
     except OSError as error:
         missing = f"; {anew}" if isinstance(error, FileNotFoundError) else ""
         raise Refused(f"{str(path)!r} cannot be read: {error.strerror}{missing}") from None
-    if hashlib.md5(raw).hexdigest() != md5:
-        raise Refused(f"{str(path)!r} is damaged: its md5 is not the official file's; {anew}")
+    refuse_if(
+        hashlib.md5(raw).hexdigest() != md5,
+        f"{str(path)!r} is damaged: its md5 is not the official file's; {anew}",
+    )
     return PlainUnpickler(io.BytesIO(raw), encoding="bytes").load()
 
 
@@ -92,6 +91,8 @@ class PlainUnpickler(pickle.Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self.ALLOWED:
-            raise Refused(f"the pickle asks for {module}.{name}, which no image file needs; it is not read")
+        refuse_if(
+            (module, name) not in self.ALLOWED,
+            f"the pickle asks for {module}.{name}, which no image file needs; it is not read",
+        )
         return self.ALLOWED[module, name]

@@ -4,11 +4,12 @@
         return train_x, train_y, test_x, test_y
 
 Images are uint8, (n, h, w) or (n, h, w, channels); labels are whatever tells classes apart, and their sorted
-values are the classes. Mean and deviation are measured on the training images. What is looked at in a folder
-is looked at here too: an image on both sides of the split, under two labels, or a class without a test image.
+values are the classes. Mean and deviation are measured on the training images. The images are checked as a
+folder's are: one on both sides of the split, one under two labels, or a class without a test image.
 """
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -17,9 +18,9 @@ import numpy as np
 from jioc.config import Config
 from jioc.data.catalogue import Entry, usual_tasks
 from jioc.data.dataset import Dataset
-from jioc.data.images.files import File, Listing, normalise_name
+from jioc.data.images.listing import File, Listing, normalise_name
 from jioc.data.images.select import DecodedFiles, select, tell_skipped
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.events import Callback
 from jioc.scripts import imported
 
@@ -36,9 +37,8 @@ def entry(place: Path) -> Entry:
     )
 
 
-def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thorough: bool = False) -> Dataset:
+def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool) -> Dataset:
     """Check the arrays of a file as if they were a folder's images."""
-    assert where is not None
     from jioc.data.augment.crops import usual_augment
     from jioc.data.sources.arrays import statistics
 
@@ -47,28 +47,17 @@ def load(entry: Entry, where: Path | None, config: Config, tell: Callback, thoro
     seed, share, tested = config.split_seed, config.test_share, not config.holdout
     classes, rows, labels, n, record = select(files, seed, share, official=False, tested=tested)
     tell_skipped(record, config.on_bad, tell, every=thorough)
-    if not n:
-        raise Refused(f"every training image in {where.name!r} is in the test set too")
-    x = np.ascontiguousarray(train_x[rows[:n]].transpose(0, 3, 1, 2))
-    judged_x = np.ascontiguousarray(test_x[rows[n:] - len(train_x)].transpose(0, 3, 1, 2))
-    mean, std = statistics(x)
-    return Dataset(
-        name=entry.name,
-        classes=classes,
-        train_x=x,
-        train_y=labels[:n],
-        test_x=judged_x,
-        test_y=labels[n:],
-        mean=mean,
-        std=std,
-        augment=usual_augment(min(x.shape[2:]), min(x.shape[2:])),
-        tasks=usual_tasks(len(classes)),
-        record={
-            "layout": "arrays",
-            **record,
-            "fingerprint": _fingerprint(x, labels[:n], judged_x, labels[n:]),
-        },
-    )
+    refuse_if(not n, f"every training image in {where.name!r} is in the test set too")
+    to_train, to_test = train_x[rows[:n]], test_x[rows[n:] - len(train_x)]
+    x, x_test = (np.ascontiguousarray(images.transpose(0, 3, 1, 2)) for images in (to_train, to_test))
+    images, record = (x, labels[:n], x_test, labels[n:]), {"layout": "arrays", **record}
+    fingerprint = hashlib.sha256()  # by which a resumed run knows the images that it began with
+    for part in images:
+        fingerprint.update(repr(part.shape).encode())
+        fingerprint.update(part.tobytes())
+    record["fingerprint"] = fingerprint.hexdigest()[:16]
+    augment, tasks = usual_augment(min(x.shape[2:]), min(x.shape[2:])), usual_tasks(len(classes))
+    return Dataset(entry.name, classes, *images, *statistics(x), augment, tasks=tasks, record=record)
 
 
 def _as_files(
@@ -84,17 +73,12 @@ def _as_files(
     return DecodedFiles(listing, np.arange(len(digests)), {}, digests)
 
 
-_read: dict[Path, tuple[ModuleType, Arrays]] = {}
-
-
 def arrays(path: Path) -> Arrays:
     """The arrays that the file's `load` returns, called once for each state of the file."""
-    module = imported(path)
-    if path not in _read or _read[path][0] is not module:
-        _read[path] = module, _arrays(module, repr(path.name))
-    return _read[path][1]
+    return _arrays(imported(path), repr(path.name))
 
 
+@lru_cache(maxsize=4)
 def _arrays(module: ModuleType, place: str) -> Arrays:
     """Call `load` and check what it returns; images as (n, h, w, c)."""
     function = getattr(module, "load", None)
@@ -104,17 +88,19 @@ def _arrays(module: ModuleType, place: str) -> Arrays:
         returned = function()
     except (Exception, SystemExit) as error:
         raise Refused(f"load() in {place} fails: {type(error).__name__}: {error}") from error
-    if not isinstance(returned, tuple | list) or len(returned) != 4:
-        raise Refused(f"load() in {place} should return train_x, train_y, test_x, test_y")
+    refuse_if(
+        not isinstance(returned, tuple | list) or len(returned) != 4,
+        f"load() in {place} should return train_x, train_y, test_x, test_y",
+    )
     train_x, train_y, test_x, test_y = (np.asarray(part) for part in returned)
     train_y, test_y = _labels(train_y, "train", place), _labels(test_y, "test", place)
     train, test = _images(train_x, train_y, "train", place), _images(test_x, test_y, "test", place)
-    if not len(train):
-        raise Refused(f"load() in {place} returns no training image")
-    if train.shape[1:] != test.shape[1:]:
-        raise Refused(f"images to train on are {train.shape[1:]} and to test on {test.shape[1:]} in {place}")
-    unknown = np.setdiff1d(test_y, train_y)
-    if len(unknown):
+    refuse_if(not len(train), f"load() in {place} returns no training image")
+    refuse_if(
+        train.shape[1:] != test.shape[1:],
+        f"images to train on are {train.shape[1:]} and to test on {test.shape[1:]} in {place}",
+    )
+    if len(unknown := np.setdiff1d(test_y, train_y)):
         raise Refused(f"class {str(unknown[0])!r} of the test set in {place} has no training image")
     return train, train_y, test, test_y
 
@@ -125,39 +111,31 @@ def _labels(y: np.ndarray, part: str, place: str) -> np.ndarray:
     absent = [
         not isinstance(label, str) and str(label) in ("None", "nan", "NaT", "<NA>") for label in objects
     ]
-    missing = np.flatnonzero(absent if y.dtype == object else y != y)
-    if len(missing):
-        raise Refused(f"{part}_y in {place} has no label for image {missing[0]}: {y.flat[missing[0]]}")
+    if len(rows := np.flatnonzero(absent if y.dtype == object else y != y)):
+        raise Refused(f"{part}_y in {place} has no label for image {rows[0]}: {y.flat[rows[0]]}")
     if y.dtype.kind not in "OU":
         return y
     return np.array([normalise_name(str(label)) for label in y.flat], str).reshape(y.shape)
 
 
 def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
-    if x.dtype != np.uint8:
-        raise Refused(f"{part}_x in {place} holds {x.dtype}; images are uint8, levels from 0 to 255")
-    if x.ndim not in (3, 4):
-        raise Refused(
-            f"{part}_x in {place} has the shape {x.shape}; images are (n, h, w) or (n, h, w, channels)"
-        )
-    if min(x.shape[1:3]) < SMALLEST:
-        raise Refused(
-            f"{part}_x in {place} holds images of {x.shape[1]}x{x.shape[2]}; "
-            f"the least is {SMALLEST}x{SMALLEST}"
-        )
-    if x.ndim == 4 and x.shape[3] not in (1, 3):
-        raise Refused(
-            f"{part}_x in {place} has {x.shape[3]} channels, which are the last axis; there may be 1 or 3"
-        )
-    if y.shape != x.shape[:1]:
-        raise Refused(f"{part}_y in {place} has the shape {y.shape}; there are {len(x)} images to label")
+    """Check the images; give a grey one its axis of channels."""
+    name = f"{part}_x in {place}"
+    refuse_if(x.dtype != np.uint8, f"{name} holds {x.dtype}; images are uint8, levels from 0 to 255")
+    refuse_if(
+        x.ndim not in (3, 4),
+        f"{name} has the shape {x.shape}; images are (n, h, w) or (n, h, w, channels)",
+    )
+    refuse_if(
+        min(x.shape[1:3]) < SMALLEST,
+        f"{name} holds images of {x.shape[1]}x{x.shape[2]}; the least is {SMALLEST}x{SMALLEST}",
+    )
+    refuse_if(
+        x.ndim == 4 and x.shape[3] not in (1, 3),
+        f"{name} has {x.shape[-1]} channels, which are the last axis; there may be 1 or 3",
+    )
+    refuse_if(
+        y.shape != x.shape[:1],
+        f"{part}_y in {place} has the shape {y.shape}; there are {len(x)} images to label",
+    )
     return x if x.ndim == 4 else x[..., None]
-
-
-def _fingerprint(*parts: np.ndarray) -> str:
-    """A digest by which a resumed run knows the images that it began with."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(repr(part.shape).encode())
-        digest.update(part.tobytes())
-    return digest.hexdigest()[:16]

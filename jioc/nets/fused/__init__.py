@@ -1,6 +1,5 @@
 """A ResNet on a GPU in few kernels, written in Triton. Imports device and nets.
 
 `run` is the way in: it computes what `ResNet.forward` does. `layers` says which networks it serves and how
-kernels are launched for a layer, `train` has the passes of a network that learns, and `tables` what a kernel
-does for all layers at once.
+kernels are launched for a layer, and `tables` has what a kernel does for all layers at once.
 """

@@ -1,14 +1,20 @@
-"""The layers of a ResNet as the kernels see them, and how many programs a kernel has for a layer."""
+"""The layers of a ResNet as the kernels see them, and how kernels are launched for a layer."""
 
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from triton import AsyncCompileMode
 
+from jioc.device.pick import cores
+from jioc.device.streams import capture_lock
+from jioc.nets.backbones import Block, ResNet
 from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.fused import kernels
-from jioc.nets.resnet import Block, ResNet
 
 BATCH = 128  # for which tiles are chosen; any other size works
 MOST = 2**20  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
@@ -167,3 +173,45 @@ def of_pixels(layer: Layer, n: int) -> Geometry:
 
 def _tiled(total: int, pixels: int, blocks: int, words: dict[str, Any]) -> Geometry:
     return Geometry((-(-total // pixels), blocks), {**words, "total": total, "WHOLE": total % pixels == 0})
+
+
+# --- launching; kernels are compiled ahead, many at once: in turn they take half a minute ---
+
+Launch = tuple[Any, tuple[Any, ...], dict[str, Any]]
+
+_noted: ContextVar[list[Launch] | None] = ContextVar("noted", default=None)
+_ready: set[Hashable] = set()
+
+
+def launch(kernel: Any, grid: tuple[int, ...], *args: Any, **words: Any) -> None:
+    """Launch a kernel; within `launches` only note it."""
+    noted = _noted.get()
+    if noted is None:
+        kernel[grid](*args, **words)
+    else:
+        noted.append((kernel, args, words))
+
+
+def launches(work: Callable[[], object]) -> list[Launch]:
+    """What `work` would launch; nothing is launched."""
+    noted: list[Launch] = []
+    token = _noted.set(noted)
+    try:
+        work()
+    finally:
+        _noted.reset(token)
+    return noted
+
+
+def compile_ahead(key: Hashable, work: Callable[[], object]) -> None:
+    """Compile and load every kernel that `work` launches, once for each key; it may wait for the device."""
+    if key in _ready:
+        return
+    with capture_lock():
+        noted = launches(work)
+        with ThreadPoolExecutor(cores()) as threads, AsyncCompileMode(threads):
+            for kernel, args, words in noted:
+                kernel.warmup(*args, grid=(1,), **words)
+        for kernel, args, words in noted:
+            kernel.warmup(*args, grid=(1,), **words).run  # noqa: B018 - loads it, before threads launch it at once
+        _ready.add(key)

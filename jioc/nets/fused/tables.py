@@ -8,10 +8,9 @@ import torch
 import triton.language as tl
 from torch import Tensor
 
+from jioc.nets.backbones import ResNet
 from jioc.nets.fused import kernels
-from jioc.nets.fused.compile_ahead import launch
-from jioc.nets.fused.layers import Layer
-from jioc.nets.resnet import ResNet
+from jioc.nets.fused.layers import Layer, launch
 
 ROUNDED = 1024  # weights that a program rounds
 ADDED = {16: (1024, 2), None: (128, 16)}  # by the parts at most: sums of a program, parts it adds at once

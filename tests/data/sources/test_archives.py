@@ -141,6 +141,16 @@ def test_a_truncated_archive_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "into").exists() and not list(tmp_path.glob(".*"))
 
 
+def test_a_zip_with_a_broken_stream_gets_a_sentence(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as z:
+        z.writestr("a", "b" * 1000)
+    raw = bytearray((tmp_path / "x.zip").read_bytes())
+    raw[31] = 0x07  # the stream begins after 30 bytes and the name: a block of a kind that there is not
+    (tmp_path / "x.zip").write_bytes(raw)
+    with pytest.raises(Failed, match="cannot be unpacked"):
+        archives.unpack(tmp_path / "x.zip", tmp_path / "into")
+
+
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[Path, str]]:
     """A folder, and the address at which its files are served."""

@@ -18,10 +18,10 @@ from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.device.compile import compiling
 from jioc.events import Event, Note
 from jioc.grid.pack import own_stream
+from jioc.nets.backbones import ResNet, initialise
 from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.catalogue import BACKBONES, Shape
 from jioc.nets.incremental import fused_kernels
-from jioc.nets.resnet import ResNet, initialise
 from jioc.resolve.derive import resolve
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run

@@ -1,7 +1,8 @@
-"""Residual networks of basic blocks: ResNet32 for small images, ResNet18, and a tiny one.
+"""The backbones: residual networks of basic blocks, and fully connected layers for vectors.
 
-He et al., CVPR 2016. Weights are drawn from a given generator: convolutions N(0, 2 / (k k out)), BN 1 and 0,
-no zero-init of the last BN. These are PyCIL's networks; the parameter counts in the tests are theirs.
+ResNet32 for small images, ResNet18, and a tiny one: He et al., CVPR 2016. Weights are drawn from a given
+generator: convolutions N(0, 2 / (k k out)), BN 1 and 0, no zero-init of the last BN. These are PyCIL's
+networks; the parameter counts in the tests are theirs.
 """
 
 import math
@@ -11,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from jioc.nets.batchnorm import BatchNorm
-from jioc.nets.catalogue import Shape
+from jioc.nets.catalogue import Layers, Shape
 
 
 class Block(nn.Module):
@@ -46,23 +47,17 @@ class ResNet(nn.Module):
 
     def __init__(self, shape: Shape, stem: str, channels: int, cosine: bool = False):
         super().__init__()
-        first = shape.widths[0]
-        if stem == "imagenet":
-            self.conv = nn.Conv2d(channels, first, 7, 2, 3, bias=False)
-        else:
-            self.conv = nn.Conv2d(channels, first, 3, 1, 1, bias=False)
+        first, self.pool = shape.widths[0], stem in ("imagenet", "cifar-pool")
+        kernel, stride, padding = (7, 2, 3) if stem == "imagenet" else (3, 1, 1)
+        self.conv = nn.Conv2d(channels, first, kernel, stride, padding, bias=False)
         self.bn = BatchNorm(first)
-        self.pool = stem in ("imagenet", "cifar-pool")
-        self.stages = nn.ModuleList()
-        inside = first
+        self.stages, inside, shortcut = nn.ModuleList(), first, "B" if cosine else shape.shortcut
         for i, width in enumerate(shape.widths):
             blocks = []
             for j in range(shape.blocks):
                 last = i == len(shape.widths) - 1 and j == shape.blocks - 1
                 stride = 2 if i > 0 and j == 0 else 1
-                blocks.append(
-                    Block(inside, width, stride, "B" if cosine else shape.shortcut, not (cosine and last))
-                )
+                blocks.append(Block(inside, width, stride, shortcut, last_relu=not (cosine and last)))
                 inside = width
             self.stages.append(nn.Sequential(*blocks))
         self.width = inside
@@ -77,6 +72,34 @@ class ResNet(nn.Module):
             if keep_maps:
                 maps.append(x)
         return x.mean((2, 3)), maps
+
+
+class MLP(nn.Module):
+    """Fully connected layers for vectors: each linear, batch-normalised, ReLU.
+
+    A vector comes as an image of one pixel, (n, d, 1, 1), and a layer's output is a map of that size: every
+    method works. Weights N(0, 2 / out), drawn as a 1x1 convolution's are. `cosine`: the features keep their
+    signs, as a cosine head wants.
+    """
+
+    def __init__(self, layers: Layers, channels: int, cosine: bool = False):
+        super().__init__()
+        inside = (channels, *layers.widths)
+        self.linear = nn.ModuleList(
+            [nn.Linear(a, b, bias=False) for a, b in zip(inside, layers.widths, strict=False)]
+        )
+        self.bn = nn.ModuleList([BatchNorm(width) for width in layers.widths])
+        self.width, self.cosine = layers.widths[-1], cosine
+
+    def forward(self, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
+        x, maps = x.flatten(1), []
+        for i in range(len(self.linear)):
+            x = self.bn[i](self.linear[i](x))
+            if not (self.cosine and i == len(self.linear) - 1):
+                x = F.relu(x)
+            if keep_maps:
+                maps.append(x[:, :, None, None])
+        return x, maps
 
 
 @torch.no_grad()

@@ -1,7 +1,0 @@
-"""The processor cores that this process may use."""
-
-import os
-
-
-def cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

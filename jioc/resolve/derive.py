@@ -46,29 +46,21 @@ class Known:
                 self.values[path] = rule(self)
         for stage in index.STAGES:
             usual, path = self.stage(stage), f"{stage}.milestones"
-            cosine = self.values[f"{stage}.decay"] == "cosine"
-            if cosine or (self.values[path] == () and usual is not None and usual.milestones is None):
+            never_falls = usual is not None and not usual.milestones and not self.values[path]
+            if never_falls or self.values[f"{stage}.decay"] == "cosine":
                 self.values[path] = None
         return self
 
     def follows(self, path: str) -> Any:
         """The value that a setting would have if nobody had given it and all others stayed as they are."""
-        if path in RULES:
-            return RULES[path](self)
-        section, _, name = path.rpartition(".")
-        if section == "options":
-            field = self.spec.options.model_fields.get(name) if self.spec else None
-            return field.default if field else None
-        return index.setting(path).field.default
+        setting = index.every(self.spec and self.spec.options).get(path)
+        value = RULES[path](self) if path in RULES else setting and setting.field.default
+        return list(value) if isinstance(value, tuple) else value
 
     def departures(self) -> Values:
         """The settings that do not have the value that follows from the others. For values as in JSON."""
-        departing = {}
-        for path, value in self.values.items():
-            usual = self.follows(path)
-            if value is not None and value != (list(usual) if isinstance(usual, tuple) else usual):
-                departing[path] = value
-        return departing
+        given = {path: value for path, value in self.values.items() if value is not None}
+        return {path: value for path, value in given.items() if value != self.follows(path)}
 
     # --- used by the rules ---
 
@@ -133,8 +125,10 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "data_seed": lambda known: known.values.get("seed"),
 }
 for stage in index.STAGES:
-    RULES[f"{stage}.epochs"] = partial(_scaled, "epochs", stage)
-    RULES[f"{stage}.lr"] = partial(_scaled, "lr", stage)
-    RULES[f"{stage}.decay"] = partial(_as_usual, "decay", stage)
-    RULES[f"{stage}.milestones"] = partial(_milestones, stage)
-    RULES[f"{stage}.weight_decay"] = partial(_as_usual, "weight_decay", stage)
+    RULES |= {
+        f"{stage}.epochs": partial(_scaled, "epochs", stage),
+        f"{stage}.lr": partial(_scaled, "lr", stage),
+        f"{stage}.decay": partial(_as_usual, "decay", stage),
+        f"{stage}.milestones": partial(_milestones, stage),
+        f"{stage}.weight_decay": partial(_as_usual, "weight_decay", stage),
+    }

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Collection
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -34,27 +35,22 @@ def table(
     `text_columns`: how many columns hold text, the others figures; `blocks`: rows above which a line is free.
     """
     terminal = sys.stdout.isatty()
-    rich = Rich(markup=False, width=None if terminal else WHOLE)
     sheet = Table(box=SIMPLE_HEAD, title=title if terminal else None, title_justify="left", pad_edge=False)
     if title and not terminal:
         print(title)  # a table would break it at its own width
     for i, head in enumerate(heads):
         sheet.add_column(head, justify="left" if text_columns is None or i < text_columns else "right")
-    for i, row in enumerate(rows):
-        if i in blocks:
-            sheet.add_section()
-        sheet.add_row(*map(printable, row))
-    rich.print(sheet)
+    for i, row in enumerate(rows, 1):
+        sheet.add_row(*map(printable, row), end_section=i in blocks)
+    Rich(markup=False, width=None if terminal else WHOLE).print(sheet)
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
     """Print the training images of each class, a line for each task."""
-    rows, first = [], 0
-    for t, size in enumerate(sizes, 1):
-        new = range(first, first + size)
-        each = ", ".join(f"{classes[c]} {counts[c]:,}" for c in new)
-        rows.append([str(t), f"{sum(counts[c] for c in new):,}", each])
-        first += size
+    rows = []
+    for t, (first, end) in enumerate(pairwise(accumulate(sizes, initial=0)), 1):
+        each = ", ".join(f"{classes[c]} {counts[c]:,}" for c in range(first, end))
+        rows.append([str(t), f"{sum(counts[first:end]):,}", each])
     table(["task", "images", "of each class"], rows)
 
 
@@ -127,8 +123,7 @@ class Console(Progress):
         super().decode(event)
 
     def start(self, event: Start) -> None:
-        c = self.config
-        self.sizes = event.sizes
+        c, self.sizes = self.config, event.sizes
         title = coordinated(self.spec.title, c.coordination.coordinate)
         print(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})")
         print(scenario_line(event.sizes, event.counts, c))
@@ -166,10 +161,9 @@ def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
     """50,000 training images; 10 tasks of 10 classes; 2,000 exemplars."""
     per_task = f"{sizes[0]}" if len(set(sizes)) == 1 else "+".join(map(str, sizes))
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
-    memory = counted(config.memory_per_class or config.memory, "exemplar")
-    memory += " a class" if config.memory_per_class else ""
-    memory = {"none": "no exemplars", "all": "every image kept"}.get(
-        find_method(config.method).memory, memory
-    )
+    a_class = " a class" if config.memory_per_class else ""
+    exemplars = counted(config.memory_per_class or config.memory, "exemplar") + a_class
+    memory = {"exemplars": exemplars, "none": "no exemplars", "all": "every image kept"}
     images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
-    return f"{images}{tail}; {tasks} of {per_task} {'class' if per_task == '1' else 'classes'}; {memory}"
+    classes = f"{per_task} {'class' if per_task == '1' else 'classes'}"
+    return f"{images}{tail}; {tasks} of {classes}; {memory[find_method(config.method).memory]}"

@@ -9,8 +9,7 @@ from pydantic.fields import FieldInfo
 
 from jioc.cli import grid, run
 from jioc.cli.flags import Parser, show
-from jioc.config import SECTIONS, index
-from jioc.config.index import Setting
+from jioc.config import SECTIONS, Options, index
 from jioc.grid.options import LaunchOptions
 from jioc.methods import SPECS
 
@@ -35,12 +34,11 @@ def page() -> str:
     parts = [INTRODUCTION]
     for heading, title in SECTIONS.items():
         if heading != "options":
-            parts += [f"## {title[0].upper()}{title[1:]}\n"]
-            parts += _settings(s for s in index.every().values() if s.heading == heading)
+            parts += [f"## {title[0].upper()}{title[1:]}\n", *_settings(heading)]
     parts += ["## The methods' own options\n"]
     for spec in SPECS.values():
         if spec.options.model_fields:
-            parts += [f"### {spec.title} (`{spec.name}`)\n", *_settings(index.own(spec.options).values())]
+            parts += [f"### {spec.title} (`{spec.name}`)\n", *_settings("options", spec.options)]
     parts += ["## jioc run: files\n", *_flags(run.build_parser(SPECS["icarl"]), "files")]
     parts += ["## jioc grid\n", *_flags(grid.build_parser(None), "the grid")]
     parts += ["## jioc grid: where the runs go\n", TABLE]
@@ -48,7 +46,9 @@ def page() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _settings(settings: Iterable[Setting]) -> list[str]:
+def _settings(heading: str, options: type[Options] | None = None) -> list[str]:
+    """The settings of a section."""
+    settings = [s for s in index.every(options).values() if s.heading == heading]
     return [TABLE, *(_row(s.flag, f"`{s.path}`", s.field, s.follows) for s in settings), ""]
 
 

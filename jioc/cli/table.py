@@ -6,39 +6,37 @@ from pathlib import Path
 
 from jioc.cli.console import table
 from jioc.cli.flags import Parser
-from jioc.errors import Refused, unknown
+from jioc.errors import Refused, refuse_if, refuse_unknown
 from jioc.report import runs, tables
 from jioc.report.render import FORMATS, render
 from jioc.resolve import recipes
 
 
 def main(argv: list[str]) -> int:
-    found = _parser().parse(argv)
-    if found.format not in FORMATS:
-        raise unknown("value of --format", found.format, FORMATS)
-    if found.scale is not None and (found.recipe is None or not 0 < found.scale < math.inf):
-        raise Refused(f"--scale: {found.scale:g} is refused: it should be above 0, and given with --recipe")
-    if found.by_task and found.forgetting:
-        raise Refused("--by-task and --forgetting exclude each other")
-    read = runs.read(found.runs, found.over_orders)
-    groups = runs.group(runs.planned(found.recipe, read, found.scale) if found.recipe else read)
-    if found.by_task:
-        sheet = tables.by_task(groups, found.paper)
+    args = _parser().parse(argv)
+    refuse_unknown("value of --format", args.format, FORMATS)
+    if args.scale is not None and (args.recipe is None or not 0 < args.scale < math.inf):
+        raise Refused(f"--scale: {args.scale:g} is refused: it should be above 0, and given with --recipe")
+    refuse_if(args.by_task and args.forgetting, "--by-task and --forgetting exclude each other")
+    read = runs.read(args.runs, args.over_orders)
+    groups = runs.group(runs.planned(args.recipe, read, args.scale) if args.recipe else read)
+    if args.by_task:
+        sheet = tables.by_task(groups, args.paper)
     else:
-        sheet = tables.summarise(groups, found.paper, found.forgetting, bracketed=found.format != "csv")
-    if found.format == "text":
+        sheet = tables.summarise(groups, args.paper, args.forgetting, bracketed=args.format != "csv")
+    if args.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
-        print("\n".join(sheet.notes))
     else:
-        print(render(sheet, found.format))
-    if found.format == "csv":
-        print("\n".join(sheet.notes), file=sys.stderr)
+        print(render(sheet, args.format))
+    if args.format in ("text", "csv"):
+        print("\n".join(sheet.notes), file=sys.stderr if args.format == "csv" else sys.stdout)
     return 0
 
 
 def _parser() -> Parser:
-    about = "The runs at or below the given places, those that differ in seeds as one row."
-    parser = Parser("jioc table", description=about)
+    parser = Parser(
+        "jioc table", "The runs at or below the given places, those that differ in seeds as one row."
+    )
     add = parser.add_argument
     add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
     add("--paper", action="store_true", help="also the paper's figures where the setting matches")

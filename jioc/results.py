@@ -144,7 +144,7 @@ def read(path: Path) -> Result:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise Refused(f"{name} is not a whole result") from None
-    version = values.get("format") if isinstance(values, dict) else None
+    version: Any = values.get("format") if isinstance(values, dict) else None
     is_result = isinstance(version, int) and {"config", "classes", "tasks"} <= values.keys()
     refuse_if(not is_result, f"{name} is not a result of jioc")
     newer = f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it"

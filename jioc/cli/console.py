@@ -5,7 +5,6 @@ import time
 from collections.abc import Collection
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Rich
@@ -54,43 +53,33 @@ def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> Non
     table(["task", "images", "of each class"], rows)
 
 
-class Progress:
+class Progress(Bars):
     """The callback of work before a run: notes on stderr, and a bar on a terminal."""
 
     def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.decoding: Any = None
-        self.bars = Bars(
+        self.on_terminal = sys.stderr.isatty()
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
             console=Rich(stderr=True),
             transient=True,
-            disable=not self.live,
+            disable=not self.on_terminal,
         )
-
-    def __enter__(self) -> Self:
-        self.bars.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.stop()
 
     def __call__(self, event: Event) -> None:
         match event:
             case Note(text=text):
                 print(f"note: {text}", file=sys.stderr)
             case Decoding():
-                self.decode(event)
+                self.on_decoding(event)
 
-    def decode(self, event: Decoding) -> None:
-        if self.decoding is None:
-            self.decoding = self.bars.add_task("decoding images", total=event.total, status="")
-        self.bars.update(self.decoding, completed=event.done, status=f"{event.done:,} of {event.total:,}")
-        if event.done == event.total:
-            self.bars.remove_task(self.decoding)
-            self.decoding = None
+    def on_decoding(self, event: Decoding) -> None:
+        if event.done == 0:
+            self.decoding = self.add_task("decoding images", total=event.total, status="")
+        status, visible = f"{event.done:,} of {event.total:,}", event.done < event.total
+        self.update(self.decoding, completed=event.done, status=status, visible=visible)
 
 
 PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
@@ -102,27 +91,25 @@ class Console(Progress):
     def __init__(self, config: Config, folder: Path):
         super().__init__()
         self.config, self.folder, self.spec = config, folder, find_method(config.method)
-        self.sizes: list[int] = []
-        self.bar: Any = None
         self.printed = time.monotonic()
 
     def __call__(self, event: Event) -> None:
         match event:
             case Start():
-                self.start(event)
+                self.on_start(event)
             case Epoch():
-                self.epoch(event)
+                self.on_epoch(event)
             case TaskEnd(row=row):
-                self.task(row)
+                self.on_task(row)
             case _:
                 super().__call__(event)
 
-    def decode(self, event: Decoding) -> None:
-        if self.decoding is None and not self.live:
+    def on_decoding(self, event: Decoding) -> None:
+        if event.done == 0 and not self.on_terminal:
             print(f"decoding {counted(event.total, 'image')}, once", flush=True)
-        super().decode(event)
+        super().on_decoding(event)
 
-    def start(self, event: Start) -> None:
+    def on_start(self, event: Start) -> None:
         c, self.sizes = self.config, event.sizes
         title = coordinated(self.spec.title, c.coordination.coordinate)
         print(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})")
@@ -132,28 +119,24 @@ class Console(Progress):
         if event.done:
             print(f"going on after task {event.done} of {len(self.sizes)}")
         epochs = [total_epochs(c, t) for t in range(len(self.sizes))]
-        self.bar = self.bars.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), status="")
+        self.bar = self.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), status="")
 
-    def epoch(self, event: Epoch) -> None:
+    def on_epoch(self, event: Epoch) -> None:
         terms = "  ".join(f"{name} {value:.3f}" for name, value in event.terms.items())
         status = f"epoch {event.epoch}/{event.epochs}  {terms}  {event.images_per_second:,.0f} images/s"
-        if not self.live and time.monotonic() - self.printed >= PLAIN_EVERY:
+        if not self.on_terminal and time.monotonic() - self.printed >= PLAIN_EVERY:
             self.printed = time.monotonic()
             print(f"task {event.task:>2}/{len(self.sizes)}  {status}", flush=True)
-        self.bars.update(
-            self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", status=status
-        )
+        self.update(self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", status=status)
 
-    def task(self, row: TaskRow) -> None:
+    def on_task(self, row: TaskRow) -> None:
         print(task_line(row, len(self.sizes)), flush=True)
 
     def finish(self, result: Result) -> None:
-        self.bars.stop()
+        self.stop()
         names = [name for name, value in result.average.items() if value is not None]
-        table(
-            ["read-out", *SUMMARIES],
-            [[name, *(percent(result[kind][name]) for kind in SUMMARIES)] for name in names],
-        )
+        rows = [[name, *(percent(result[kind][name]) for kind in SUMMARIES)] for name in names]
+        table(["read-out", *SUMMARIES], rows)
         print(f"kept in {self.folder}")
 
 

@@ -45,26 +45,23 @@ def wants_help(argv: list[str]) -> bool:
     return any(word in HELP for word in argv)
 
 
-def usual_values(spec: Spec) -> Values:
-    """The defaults that `jioc run --help` shows: the schema's, and what follows from the method."""
-    defaults = {path: setting.field.default for path, setting in index.every(spec.options).items()}
-    return Known(defaults, spec).fill().values
-
-
 def add_settings(
-    parser: Parser, spec: Spec, usual: Values | None, names: Collection[str] = Config.model_fields
+    parser: Parser, spec: Spec, usual: Values | None = None, names: Collection[str] = Config.model_fields
 ) -> None:
     """Add a flag for every setting, or for those fields of `Config`, under the headings of their sections.
 
-    `usual`: the defaults that the help shows, by path; None where nobody asked for help.
+    `usual`: the defaults that the help shows, by path; otherwise the method's.
     """
-    taken = {*names} - ({"second"} if spec.second is None else set())
-    settings = [s for s in index.every(spec.options).values() if (s.section or s.name) in taken]
+    settings = index.every(spec.options)
+    if usual is None:
+        usual = Known({path: s.field.default for path, s in settings.items()}, spec).fill().values
     titles = SECTIONS | {"options": f"of {spec.title} alone"}
+    taken = {*names} - ({"second"} if spec.second is None else set())
     for heading, title in titles.items():
         group = parser.add_argument_group(title, _stages(usual) if usual and heading == "training" else None)
-        for s in [s for s in settings if s.heading == heading]:
-            _add(group, s.key, s.field, (usual or {}).get(s.path), s.section in index.STAGES[1:])
+        for s in settings.values():
+            if s.heading == heading and (s.section or s.name) in taken:
+                _add(group, s.key, s.field, usual.get(s.path), s.section in index.STAGES[1:])
 
 
 def _stages(usual: Values) -> str:
@@ -101,13 +98,20 @@ def _add(group: Any, key: str, field: FieldInfo, default: Any, hidden: bool = Fa
         metavar = "{" + ",".join(choices) + "}"
         group.add_argument(flag, metavar=metavar, type=partial(_checked, flag, choices), help=text)
     else:
-        many = tuple in kinds and metavar != "FILE"
-        group.add_argument(flag, metavar=metavar, type=split_list if many else str, help=text)
+        convert = _lines if metavar == "FILE" else split_list if tuple in kinds else str
+        group.add_argument(flag, metavar=metavar, type=convert, help=text)
 
 
 def split_list(text: str) -> list[str]:
     """80,120 as two words."""
     return text.replace(",", " ").split()
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"--order: {path!r} cannot be read: {error}") from None
 
 
 def _checked(flag: str, choices: list[str], word: str) -> str:
@@ -119,16 +123,7 @@ def given_values(args: argparse.Namespace, options: type[Options]) -> Values:
     """The settings that were given as flags, nested. The command's other flags are left out."""
     values = by_keys({key: value for key, value in vars(args).items() if value is not None}, options)
     validate.excluded(flat(values))
-    if "order" in values:
-        values["order"] = _lines(Path(values["order"]))
     return values
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"--order: {str(path)!r} cannot be read: {error}") from None
 
 
 def alternatives(annotation: Any) -> list[Any]:

@@ -8,7 +8,7 @@ The folders are the only state: killed anywhere and started again with the same 
 import json
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jioc.cli.console import table
@@ -18,7 +18,6 @@ from jioc.cli.flags import (
     add_settings,
     given_values,
     split_list,
-    usual_values,
     wants_help,
 )
 from jioc.config import Values
@@ -42,8 +41,7 @@ def main(argv: list[str]) -> int:
 
 def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     if not argv or argv[0].startswith("-") or wants_help(argv):
-        parser = build_parser(find_method("icarl"), wants_help(argv))
-        parser.parse(argv)  # prints the help, or refuses a wrong flag
+        build_parser(find_method("icarl")).parse(argv)  # prints the help, or refuses a wrong flag
         names = ", ".join(recipes.RECIPES)
         raise Refused(f"jioc grid needs a recipe ({names}) or a YAML file, as its first word")
     recipe = recipes.find_recipe(argv[0])
@@ -54,11 +52,7 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     given = {name: getattr(args, name) for name in launch.LaunchOptions.model_fields}
     options = launch.make(**{name: value for name, value in given.items() if value is not None})
     out = args.out or Path("runs") / recipe.name
-
-    @cache
-    def flags(spec: Spec) -> Values:
-        return _flags(argv[1:], spec)
-
+    flags = cache(partial(_flags, argv[1:]))
     jobs = plan(recipe, seeds, args.only, scale, flags, out.absolute())
     refuse_if(not jobs, f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: status(job) for job in jobs}
@@ -81,7 +75,7 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
 # --- the command line ---
 
 
-def build_parser(spec: Spec | None, help: bool = False) -> Parser:
+def build_parser(spec: Spec | None) -> Parser:
     """The flags of a grid; with a method, also those of its runs."""
     parser = Parser(
         "jioc grid",
@@ -98,7 +92,7 @@ def build_parser(spec: Spec | None, help: bool = False) -> Parser:
     add("--dry-run", action="store_true", help="list the runs and how far they are")
     add_fields(parser.add_argument_group("where the runs go"), launch.LaunchOptions.model_fields)
     if spec is not None:
-        add_settings(parser, spec, usual_values(spec) if help else None)
+        add_settings(parser, spec)
     return parser
 
 

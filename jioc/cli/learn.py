@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def main(argv: list[str]) -> int:
     source, method, values = _model(argv)
     spec = find_method(method)
-    usual = flat(plain(_resolved(values))) if values and wants_help(argv) else None
+    usual = flat(plain(_resolved(values))) if values and wants_help(argv) else {}
     args = _parser(spec, usual).parse(argv)
     if source is None or args.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
@@ -47,13 +47,16 @@ def main(argv: list[str]) -> int:
     with os_errors(f"{str(target)!r} cannot be written to"):
         target.mkdir(parents=True, exist_ok=True)
         lock = locked(target)
+    from jioc.training.model import save
+
     try:
         with lock, LearnConsole(config, target) as console, signals() as stop:
             for text in filter(None, [unfinished(source), *notes]):
                 console(Note(text))
             reseed = not given.keys().isdisjoint(index.SEEDS)
             learner = teach(source, args.folder, config, args.known, reseed, console, stop)
-            keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
+            with os_errors(f"the model cannot be kept in {str(target)!r}", Failed):
+                save(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.learnt(learner)
     except Interrupted:
         raise Interrupted("stopped; the model is as it was") from None
@@ -99,17 +102,9 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
     return replace(dataset, classes=[spelling.get(name, name) for name in dataset.classes])
 
 
-def keep(target: Path, learner: "Learner") -> None:
-    """Save the model."""
-    from jioc.training.model import save
-
-    with os_errors(f"the model cannot be kept in {str(target)!r}", Failed):
-        save(target, learner)
-
-
 def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     """The model's folder, method and settings. They decide what flags there are, and their defaults."""
-    args = _parser(find_method("icarl"), None, add_help=False).parse_known_args(argv)[0]
+    args = _parser(find_method("icarl"), {}, add_help=False).parse_known_args(argv)[0]
     if args.model is None:
         return None, "icarl", {}
     folder = model_folder(args.model)
@@ -149,7 +144,7 @@ def _refuse_known(source: Path, folder: Path) -> None:
     refuse_if(again, f"already learnt: {', '.join(again)}; --known add uses their new images too")
 
 
-def _parser(spec: Spec, usual: Values | None, add_help: bool = True) -> Parser:
+def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
     defaults = (
         "The defaults shown are the model's." if usual else "With a model, the defaults shown are its own."
     )
@@ -196,7 +191,7 @@ def _begun(path: Path) -> bool:
 class LearnConsole(Console):
     """The callback of `jioc learn`: prints its events."""
 
-    def start(self, event: Start) -> None:
+    def on_start(self, event: Start) -> None:
         c, self.sizes = self.config, event.sizes
         old = sum(self.sizes[:-1])
         title = coordinated(self.spec.title, c.coordination.coordinate)
@@ -205,9 +200,9 @@ class LearnConsole(Console):
         print(f"{title}, {c.backbone}, {event.device} ({event.precision})")
         exemplars = counted(sum(event.counts[:old]), "exemplar")
         print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {names}")
-        self.bar = self.bars.add_task("", total=total_epochs(c, event.done), status="")
+        self.bar = self.add_task("", total=total_epochs(c, event.done), status="")
 
-    def task(self, row: TaskRow) -> None:
+    def on_task(self, row: TaskRow) -> None:
         figures = "   ".join(f"{name} {percent(a.new).strip()}" for name, a in row.by_readout.items())
         print(
             f"task {row.task}: of the new classes' test images, right among all classes: {figures}",
@@ -215,5 +210,5 @@ class LearnConsole(Console):
         )
 
     def learnt(self, learner: "Learner") -> None:
-        self.bars.stop()
+        self.stop()
         print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")

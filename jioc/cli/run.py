@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from jioc.cli.flags import HELP, Parser, add_settings, given_values, usual_values, wants_help
+from jioc.cli.flags import HELP, Parser, add_settings, given_values, wants_help
 from jioc.config import Config, Values, digest, files, make
 from jioc.errors import Interrupted, refuse_if
 from jioc.events import Event
@@ -22,7 +22,7 @@ from jioc.torchrun import first_process, world_size
 def main(argv: list[str]) -> int:
     method = _method(argv)
     spec = find_method(method)
-    args = build_parser(spec, wants_help(argv)).parse(argv)
+    args = build_parser(spec).parse(argv)
     log = loggers.names(args.log)
     config, notes = _config(args, method, spec)
     for note in notes + validate.unused(config) if first_process() else ():
@@ -112,12 +112,12 @@ def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, 
     return resolve(make(**overlay(file, flags))), notes
 
 
-def build_parser(spec: Spec, help: bool = False) -> Parser:
-    """The flags of a run of a method. `help`: with the defaults that follow from the method."""
+def build_parser(spec: Spec) -> Parser:
+    """The flags of a run of a method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
     parser = Parser("jioc run", about, usage="jioc run METHOD [options]")
     parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
-    add_settings(parser, spec, usual_values(spec) if help else None)
+    add_settings(parser, spec)
     add = parser.add_argument_group("files").add_argument
     add("--config", type=Path, help="a config.yaml; flags override it")
     add("--pycil", type=Path, metavar="JSON", help="an experiment file of PyCIL; flags override it")

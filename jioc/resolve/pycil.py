@@ -202,49 +202,44 @@ def _backbone(network: str, known: MethodKeys, name: str, place: str) -> str:
 
 def _memory(given: Values, values: Values, name: str, place: str, notes: list[str]) -> None:
     """Set the memory: a total, or exemplars of each class."""
-    fixed = given.get("fixed_memory", False)
+    fixed, per_class = given.get("fixed_memory", False), given.get("memory_per_class")
+    refuse_if(fixed and per_class is None and name != "coil", f"fixed_memory {place} needs memory_per_class")
     if name == "coil":
         values["memory"] = COIL_MEMORY
         if fixed or given["memory_size"] != COIL_MEMORY:
             notes.append(
                 f"PyCIL's COIL keeps {COIL_MEMORY} exemplars whatever the file says; --memory changes that"
             )
-    elif not fixed:
-        values["memory"] = given["memory_size"]
-    elif given.get("memory_per_class") is None:
-        raise Refused(f"fixed_memory {place} needs memory_per_class")
+    elif fixed:
+        values["memory_per_class"] = per_class
+        notes.append(f"fixed_memory: {per_class} exemplars of each class; memory_size has no effect")
     else:
-        values["memory_per_class"] = given["memory_per_class"]
-        notes.append(
-            f"fixed_memory: {given['memory_per_class']} exemplars of each class; memory_size has no effect"
-        )
+        values["memory"] = given["memory_size"]
 
 
 def _order(given: Values, values: Values, place: str) -> None:
     """Set the class order by PyCIL's seed. Its weights always start from seed 1, as ours do by default."""
-    if not given["shuffle"]:
-        values["order"] = tuple(range(find_dataset(values["data"]).classes))
-        return
     seeds = given["seed"] if isinstance(given["seed"], list) else [given["seed"]]
     refuse_if(
-        len(seeds) != 1,
+        given["shuffle"] and len(seeds) != 1,
         f"seed {place} lists {len(seeds)} class orders, and a run has one: choose with --order-seed "
         "(jioc grid --seeds varies the weights and the data order)",
     )
-    values["order_seed"] = seeds[0]
+    if given["shuffle"]:
+        values["order_seed"] = seeds[0]
+    else:
+        values["order"] = tuple(range(find_dataset(values["data"]).classes))
 
 
 def _device(given: Values, values: Values, place: str, notes: list[str]) -> None:
     """Set the device; -1 is the CPU."""
-    devices = given.get("device", [])
-    devices = [str(d) for d in (devices if isinstance(devices, list) else [devices])]
-    if devices == ["-1"]:
-        values["device"] = "cpu"
-    elif not all(d.isdecimal() for d in devices):
-        raise Refused(f"device {given['device']!r} {place} names no GPUs by number; -1 is the CPU")
-    elif len(devices) > 1:
+    named = given.get("device", [])
+    devices = [str(d) for d in (named if isinstance(named, list) else [named])]
+    wrong = devices != ["-1"] and not all(d.isdecimal() for d in devices)
+    refuse_if(wrong, f"device {named!r} {place} names no GPUs by number; -1 is the CPU")
+    if len(devices) > 1:
         notes.append(
             f"one device is used; PyCIL splits each batch, and its batch statistics, over {len(devices)}"
         )
     elif devices and devices != ["0"]:
-        values["device"] = f"cuda:{devices[0]}"
+        values["device"] = "cpu" if devices == ["-1"] else f"cuda:{devices[0]}"

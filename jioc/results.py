@@ -147,17 +147,23 @@ def read(path: Path) -> Result:
     version: Any = values.get("format") if isinstance(values, dict) else None
     is_result = isinstance(version, int) and {"config", "classes", "tasks"} <= values.keys()
     refuse_if(not is_result, f"{name} is not a result of jioc")
-    newer = f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it"
-    refuse_if(version > FORMAT, newer)
+    refuse_if(
+        version > FORMAT,
+        f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it",
+    )
     try:
         result = Result.model_validate(values)
     except ValidationError as error:
         raise _damaged(name, error) from None
-    lacking = any(result.headline not in row.by_readout for row in result.tasks)
-    no_average = result.complete and result.average.get(result.headline) is None
     refuse_if(not result.tasks, f"{name} holds no task yet")
-    refuse_if(lacking, f"{name} is damaged: 'headline' names a read-out that some task lacks")
-    refuse_if(no_average, f"{name} is damaged: 'average' has no {result.headline!r}")
+    refuse_if(
+        any(result.headline not in row.by_readout for row in result.tasks),
+        f"{name} is damaged: 'headline' names a read-out that some task lacks",
+    )
+    refuse_if(
+        result.complete and result.average.get(result.headline) is None,
+        f"{name} is damaged: 'average' has no {result.headline!r}",
+    )
     return result
 
 

@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from jioc.errors import Interrupted, refuse_if
 from jioc.events import Callback, Event, Waiting
 
-RESUME = 75
-"""Exit status: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
+RESUME = 75  # exit status: stopped with a checkpoint, go on with --resume (EX_TEMPFAIL of sysexits.h)
 
 
 class Stop:

@@ -14,11 +14,10 @@ from jioc.text import counted
 
 def main(argv: list[str]) -> int:
     parser = Parser("jioc data", "List the data sets, fetch one, or check that one can be read.")
-    add = parser.add_argument
-    add("action", help="list, get or check")
-    add("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
+    parser.add("action", help="list, get or check")
+    parser.add("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
     add_fields(parser, {name: Config.model_fields[name] for name in index.taken_by("data")})
-    add("--counts", action="store_true", help="check: print the training images of every class")
+    parser.add("--counts", action="store_true", help="check: print the training images of every class")
     args = parser.parse(argv)
     refuse_unknown("word after jioc data", args.action, ("list", "get", "check"))
     places = "a data set or a folder" if args.action == "check" else "a data set"

@@ -44,7 +44,7 @@ def main(argv: list[str]) -> int:
         "jioc demo",
         "iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each.",
     )
-    parser.add_argument(
+    parser.add(
         "--out", type=Path, default=Path("jioc-demo"), help="for the results and report.html (jioc-demo)"
     )
     folder = parser.parse(argv).out

@@ -14,11 +14,10 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "jioc export", "Write a saved model as a file for other programs, preprocessing included."
     )
-    add = parser.add_argument
-    add("model", type=Path, help="a run's folder, or a copy of its model")
-    add("--onnx", type=Path, metavar="FILE", help="the ONNX file to write")
-    add("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    add("--method", metavar="FILE", help=OWN_METHOD)
+    parser.add("model", type=Path, help="a run's folder, or a copy of its model")
+    parser.add("--onnx", type=Path, metavar="FILE", help="the ONNX file to write")
+    parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    parser.add("--method", metavar="FILE", help=OWN_METHOD)
     args = parser.parse(argv)
     refuse_if(args.onnx is None, "jioc export needs to know what to write: --onnx FILE")
     folder, target = model_folder(args.model), args.onnx.absolute().parent

@@ -26,6 +26,8 @@ OWN_METHOD = "the Python file of your own method; it is run"  # help of --method
 class Parser(argparse.ArgumentParser):
     """argparse that refuses in one sentence, with the nearest right word."""
 
+    add = argparse.ArgumentParser.add_argument
+
     def __init__(self, command: str = "jioc", about: str | None = None, **kwargs: Any):
         super().__init__(command, description=about, allow_abbrev=False, **kwargs)
 

@@ -64,8 +64,8 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
     over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
     left = [job for job in jobs if states[job.name] != FINISHED]
-    finished = len(jobs) - len(left)
-    print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {finished} finished before", flush=True)
+    before = f"{len(jobs) - len(left)} finished before"
+    print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {before}", flush=True)
     with GridProgress(left) as progress:
         if left:
             launch.launcher(options)(left, options, progress, lambda: stop() or over())

@@ -154,17 +154,18 @@ def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
         usage="jioc learn MODEL FOLDER [--out DIR] [options]",
         add_help=add_help,
     )
-    add = parser.add_argument
-    add("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
-    add("folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file")
-    add("--out", type=Path, help="save the new model there; by default it replaces the old one")
-    add(
+    parser.add("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
+    parser.add(
+        "folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file"
+    )
+    parser.add("--out", type=Path, help="save the new model there; by default it replaces the old one")
+    parser.add(
         "--known",
         default="refuse",
         metavar="{refuse,add}",
         help="known classes: refuse them, or add their new images to the model's exemplars (refuse)",
     )
-    add("--method", metavar="FILE", help=OWN_METHOD)
+    parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_settings(parser, spec, usual, index.taken_by("learn"))
     return parser
 
@@ -178,14 +179,11 @@ def _target(source: Path, out: Path | None) -> Path:
             f"the run in {str(source)!r} is not finished; end it with --resume, or give --out",
         )
         return source
-    taken = out.exists() and (not out.is_dir() or not all(map(_begun, out.iterdir())))
-    refuse_if(taken, f"{str(out)!r} is taken; choose another --out")
+    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name] * out.exists()
+    left = (".partial", ".next.safetensors")  # by learning that was killed before its model was complete
+    others = [name for name in names if name != ".lock" and not name.endswith(left)]
+    refuse_if(others, f"{str(out)!r} is taken; choose another --out")
     return out
-
-
-def _begun(path: Path) -> bool:
-    """Whether this may be left from learning that was killed before its model was complete."""
-    return path.name == ".lock" or path.name.endswith((".partial", ".next.safetensors"))
 
 
 class LearnConsole(Console):

@@ -10,7 +10,7 @@ YES = {True: "yes", False: ""}
 
 def main(argv: list[str]) -> int:
     parser = Parser("jioc list", "List what there is, a line each.")
-    parser.add_argument("kind", help="methods, recipes, backbones or data")
+    parser.add("kind", help="methods, recipes, backbones or data")
     kind = parser.parse(argv).kind
     refuse_unknown("list", kind, ("methods", "recipes", "backbones", "data"))
     from jioc.cli import data

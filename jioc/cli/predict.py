@@ -22,13 +22,12 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "jioc predict", "Print the class of each image, by a model that a run or `jioc learn` saved."
     )
-    add = parser.add_argument
-    add("model", type=Path, help="a run's folder, or a copy of its model")
-    add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
-    add("--top", default="1", metavar="K", help="name the K best classes (1)")
-    add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
-    add("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    add("--method", metavar="FILE", help=OWN_METHOD)
+    parser.add("model", type=Path, help="a run's folder, or a copy of its model")
+    parser.add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
+    parser.add("--top", default="1", metavar="K", help="name the K best classes (1)")
+    parser.add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
+    parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_fields(parser, {"device": Config.model_fields["device"]})
     args = parser.parse(argv)
     is_count = args.top.isdecimal() and int(args.top) >= 1
@@ -52,8 +51,7 @@ def main(argv: list[str]) -> int:
     return Failed.status if bad else 0
 
 
-Answer = list[tuple[str, float]]
-"""Classes and their scores, best first."""
+Answer = list[tuple[str, float]]  # classes and their scores, best first
 
 
 def answers(

@@ -11,10 +11,11 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "jioc report", "One page with tables, curves, matrices and diagnostics, from result.json alone."
     )
-    add = parser.add_argument
-    add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
-    add("-o", "--out", type=Path, default=Path("report.html"), help="the page (report.html)")
-    add("--figures", type=Path, metavar="DIR", help="also write figures for a paper there: PDF, SVG, PNG")
+    parser.add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
+    parser.add("-o", "--out", type=Path, default=Path("report.html"), help="the page (report.html)")
+    parser.add(
+        "--figures", type=Path, metavar="DIR", help="also write figures for a paper there: PDF, SVG, PNG"
+    )
     args = parser.parse(argv)
     groups = runs.group(runs.read(args.runs))
     with os_errors(f"{str(args.out)!r} cannot be written", Failed):

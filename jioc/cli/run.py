@@ -83,8 +83,7 @@ def _method(argv: list[str]) -> str:
     file, _ = _file(args)
     method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
     if method is None and any(word.startswith("-") for word in rest):
-        likely = find_method(str(file.get("method", "icarl")))
-        build_parser(likely).parse(argv)  # this refuses the wrong flag
+        build_parser(find_method(str(file.get("method", "icarl")))).parse(argv)  # refuses the wrong flag
     method = method or args.method or file.get("method")
     refuse_if(
         method is None and not wants_help(argv),
@@ -116,7 +115,7 @@ def build_parser(spec: Spec) -> Parser:
     """The flags of a run of a method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
     parser = Parser("jioc run", about, usage="jioc run METHOD [options]")
-    parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
+    parser.add("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
     add_settings(parser, spec)
     add = parser.add_argument_group("files").add_argument
     add("--config", type=Path, help="a config.yaml; flags override it")

@@ -20,10 +20,11 @@ def main(argv: list[str]) -> int:
     refuse_if(args.by_task and args.forgetting, "--by-task and --forgetting exclude each other")
     read = runs.read(args.runs, args.over_orders)
     groups = runs.group(runs.planned(args.recipe, read, args.scale) if args.recipe else read)
-    if args.by_task:
-        sheet = tables.by_task(groups, args.paper)
-    else:
-        sheet = tables.summarise(groups, args.paper, args.forgetting, bracketed=args.format != "csv")
+    sheet = (
+        tables.by_task(groups, args.paper)
+        if args.by_task
+        else tables.summarise(groups, args.paper, args.forgetting, bracketed=args.format != "csv")
+    )
     if args.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     else:
@@ -37,13 +38,16 @@ def _parser() -> Parser:
     parser = Parser(
         "jioc table", "The runs at or below the given places, those that differ in seeds as one row."
     )
-    add = parser.add_argument
-    add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
-    add("--paper", action="store_true", help="also the paper's figures where the setting matches")
-    add("--recipe", type=recipes.find_recipe, help="also the settings of a recipe that were not run")
-    add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
-    add("--by-task", action="store_true", help="the accuracy after each task on all, old and new classes")
-    add("--over-orders", action="store_true", help="runs of several class orders are one row")
-    add("--forgetting", action="store_true", help="also what past tasks have lost of their best accuracy")
-    add("--format", default="text", help="text, markdown, latex, or csv with figures unrounded (text)")
+    parser.add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
+    parser.add("--paper", action="store_true", help="also the paper's figures where the setting matches")
+    parser.add("--recipe", type=recipes.find_recipe, help="also the settings of a recipe that were not run")
+    parser.add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
+    parser.add(
+        "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
+    )
+    parser.add("--over-orders", action="store_true", help="runs of several class orders are one row")
+    parser.add(
+        "--forgetting", action="store_true", help="also what past tasks have lost of their best accuracy"
+    )
+    parser.add("--format", default="text", help="text, markdown, latex, or csv with figures unrounded (text)")
     return parser

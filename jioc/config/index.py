@@ -11,10 +11,10 @@ from pydantic.fields import FieldInfo
 
 from jioc.config.schema import About, Config, Coordination, Options, Schedule
 
+# later, first, second: the tasks after the first, the first task, and the second stage of a task
 STAGES = tuple(name for name, field in Config.model_fields.items() if field.annotation is Schedule)
-"""later, first, second: the tasks after the first, the first task, and the second stage of a task."""
+# the fields of `Config` that hold settings of their own
 PARTS: dict[str, type[Options]] = {**dict.fromkeys(STAGES, Schedule), "coordination": Coordination}
-"""Fields of `Config` that hold settings of their own."""
 
 
 def about(field: FieldInfo) -> About:
@@ -79,10 +79,9 @@ def taken_by(command: str) -> tuple[str, ...]:
     return tuple(name for name, field in Config.model_fields.items() if command in about(field).commands)
 
 
+# settings that a resumed run may change
 MACHINE = frozenset(path for path, setting in every().items() if setting.about.machine)
-"""Settings that a resumed run may change."""
-SEEDS = grouped("seeds")
-"""Settings in which repetitions of a run differ."""
+SEEDS = grouped("seeds")  # settings in which repetitions of a run differ
 
 
 def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:

@@ -19,9 +19,8 @@ def overlay(below: Values, above: Values) -> Values:
     given_below, given_above = given_names(below), given_names(above)
     changed = [path for path in given_above if str(new.get(path)) != str(old.get(path))]
     follow_anew = set(index.affected(changed, old)).difference(given_below)
-    replaced = {path for path, value in new.items() if value is None}
-    for about in (index.setting(path).about for path in given_above):
-        replaced.update(about.excludes, about.resets)
+    rivals = (about.excludes + about.resets for about in (index.setting(path).about for path in given_above))
+    replaced = {path for path, value in new.items() if value is None}.union(*rivals)
     both = {path: value for path, value in old.items() if path not in follow_anew | replaced} | new
     if "given" in both:
         both["given"] = [*dict.fromkeys([*(p for p in given_below if p not in replaced), *given_above])]

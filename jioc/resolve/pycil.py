@@ -15,8 +15,7 @@ from jioc.data.find import find_dataset
 from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
 from jioc.methods import SPECS, Spec, own_options
 
-Targets = dict[str, tuple[str, ...]]
-"""The dotted names of the settings that a key of PyCIL sets."""
+Targets = dict[str, tuple[str, ...]]  # the dotted names of the settings that a key of PyCIL sets
 
 STEPS: Targets = {  # the first task has its own numbers; the rate falls at milestones
     "init_epoch": ("first.epochs",),
@@ -103,8 +102,7 @@ def read(path: Path, ordered: bool = False) -> tuple[Values, list[str]]:
 
     `ordered`: the class order comes from a flag, so the file may list several seeds.
     """
-    given, notes = _load(path), list[str]()
-    place = f"in {path.name!r}"
+    given, notes, place = _load(path), list[str](), f"in {path.name!r}"
     name = str(given["model_name"]).lower()
     refuse_unknown(f"model_name {place}", name, METHODS)
     known, spec = METHODS[name], SPECS[name]

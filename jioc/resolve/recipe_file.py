@@ -85,7 +85,8 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
     refuse_if(seeded, "a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
     for key, choices in file.matrix.items():
         refuse_if(not choices, f"{key} has no values in the matrix")
-    base = overlay(PLAIN, _without_seed(file.base))
+    stay = {*given_names(file.base)} - {"seed"}  # not the seeds that follow from it: a grid has its own
+    base = overlay(PLAIN, {k: v for k, v in file.base.items() if k not in index.SEEDS or k in stay})
     axes = [[(key, value) for value in choices] for key, choices in file.matrix.items()]
     runs, cells = (file.runs or {"": {}}).items(), itertools.product(*axes)
     for (run, change), cell in itertools.product(runs, cells):
@@ -103,12 +104,6 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
         except Refused as error:
             raise Refused(f"run {name!r}: {error}") from None
         yield name, values
-
-
-def _without_seed(base: Values) -> Values:
-    """Take out the seed that the base may have, and the seeds that follow from it: a grid has its own."""
-    stay = {*given_names(base)} - {"seed"}
-    return {name: value for name, value in base.items() if name not in index.SEEDS or name in stay}
 
 
 def _label(key: str, value: Any) -> str:

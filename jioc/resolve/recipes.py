@@ -46,14 +46,11 @@ class Column:
 
     def values(self, row: str) -> Values:
         """The settings of a row: a method, perhaps with + and the word of --coordinate."""
-        method, _, coordinate = row.partition("+")
-        values: Values = {"method": method, "data": self.data, "backbone": self.backbone}
-        values |= {"memory": self.memory, "tasks": 5 if self.data == "cifar10" else 10}
-        if self.tail:
-            values["long_tail"] = "paper"
-        if coordinate:
-            values["coordination"] = {"coordinate": coordinate}
-        return values
+        method, _, loss = row.partition("+")
+        tail = {"long_tail": "paper"} if self.tail else {}
+        coordination = {"coordination": {"coordinate": loss}} if loss else {}
+        values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
+        return values | {"tasks": 5 if self.data == "cifar10" else 10} | tail | coordination
 
     def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
         """Each row as published, and once more as PyCIL, which the paper uses, departs from it."""
@@ -86,7 +83,6 @@ TABLE3 = [
     ]
     for memory in memories
 ]
-FIGURE4 = [RES18_TAIL, RES18, RES32]  # the paper does not say with how many exemplars
 
 
 def cells(columns: list[Column], rows: tuple[str, ...]) -> Runs:
@@ -117,17 +113,20 @@ def comparison_checks() -> Runs:
         ("wa", "jioc", {"delta_scale": "mean1"}),
         ("ssil", "oc", {"gamma2": 0.01}),
     ]
-    for host, loss, change in parts:
-        values = RES32_TAIL.values(host) | {"coordination": {"coordinate": loss} | change}
-        runs[f"{RES32_TAIL.prefix}-{host}-{_reading(loss, change)}"] = values
-    return runs
+    return runs | {
+        f"{RES32_TAIL.prefix}-{host}-{_reading(loss, change)}": RES32_TAIL.values(host)
+        | {"coordination": {"coordinate": loss} | change}
+        for host, loss, change in parts
+    }
 
 
 def table6_controls() -> Runs:
     """Controls that JIOC must beat: more distillation, the focal loss, class-balanced cross-entropy."""
-    changes: Runs = {f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)}
-    changes["icarl-focal"] = {"coordination": {"coordinate": "ic", "delta": "differentiated"}}
-    changes |= {f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)}
+    changes: Runs = {
+        **{f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)},
+        "icarl-focal": {"coordination": {"coordinate": "ic", "delta": "differentiated"}},
+        **{f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)},
+    }
     return {f"{RES32.prefix}-{name}": RES32.values("icarl") | change for name, change in changes.items()}
 
 
@@ -139,12 +138,14 @@ def _coordinated(loss: str, change: Values, **others: Any) -> Values:
 def study() -> Runs:
     """Table 6's losses on a hold-out, and each reading of the paper changed alone where it matters."""
     words = ("none", "ic", "oc", "jioc")
-    runs = {loss: _coordinated(loss, {}) for loss in words}
-    for losses, changes in READINGS.items():
-        for change, loss in itertools.product(changes, losses):
-            runs[_reading(loss, change)] = _coordinated(loss, change)
+    readings = {
+        _reading(loss, change): _coordinated(loss, change)
+        for losses, changes in READINGS.items()
+        for change, loss in itertools.product(changes, losses)
+    }
+    # on the paper's two GPUs, batch normalisation saw half a batch
     halved = {f"{loss}-half-batch-bn": _coordinated(loss, {}, accumulate=2) for loss in words}
-    return runs | halved  # the paper's two GPUs: BN sees half a batch
+    return {loss: _coordinated(loss, {}) for loss in words} | readings | halved
 
 
 READINGS: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
@@ -165,14 +166,16 @@ READINGS: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
 def study_suppression() -> Runs:
     """The suppression's strength, which the study found to matter, alone and with what else helped."""
     strong = {"suppress_scale": "old-mean"}
-    others: list[Values] = [{}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2}]
-    others += [{"delta_scale": "mean1"}, {"delta": "differentiated"}, {"temperature": 4}]
+    others: list[Values] = [
+        *({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2}),
+        *({"delta_scale": "mean1"}, {"delta": "differentiated"}, {"temperature": 4}),
+    ]
     changes: list[Values] = [*({"gamma2": g} for g in (2, 10, 20)), *(strong | other for other in others)]
-    runs: Runs = {"none": RES32.values("icarl") | {"holdout": 0.1}}
-    for loss, change in itertools.product(("oc", "jioc"), changes):
-        if loss == "jioc" or not any(key.startswith("delta") for key in change):
-            runs[_reading(loss, change)] = _coordinated(loss, change)
-    return runs
+    return {"none": RES32.values("icarl") | {"holdout": 0.1}} | {
+        _reading(loss, change): _coordinated(loss, change)
+        for loss, change in itertools.product(("oc", "jioc"), changes)
+        if loss == "jioc" or not any(key.startswith("delta") for key in change)
+    }
 
 
 def _reading(loss: str, change: Values) -> str:
@@ -218,10 +221,10 @@ RECIPES = {
         ),
         Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", partial(cells, [RES18], LOSSES)),
         Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", partial(cells, [RES32], LOSSES)),
-        Recipe(
+        Recipe(  # the paper does not say with how many exemplars
             "figure4",
             "SS-IL without and with output coordination",
-            partial(cells, FIGURE4, ("ssil", "ssil+oc")),
+            partial(cells, [RES18_TAIL, RES18, RES32], ("ssil", "ssil+oc")),
         ),
         Recipe(
             "comparison",

@@ -7,15 +7,16 @@ import importlib
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "run": "training.run",
+_HOME = {  # module and attribute of each name
+    "run": "training.run:run",
     "load": "training.load:load_model",
-    "Config": "config",
-    "IncrementalClassifier": "integrations.sklearn",
-    "JIOC": "coordination",
-    "Method": "methods.base",
-    "Spec": "methods",
-    "register": "methods",
+    "losses": "losses:",
+    "Config": "config:Config",
+    "IncrementalClassifier": "integrations.sklearn:IncrementalClassifier",
+    "JIOC": "coordination:JIOC",
+    "Method": "methods.base:Method",
+    "Spec": "methods:Spec",
+    "register": "methods:register",
 }
 
 __all__ = [
@@ -33,9 +34,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name == "losses":
-        return importlib.import_module("jioc.losses")
     if name not in _HOME:
         raise AttributeError(f"module 'jioc' has no attribute {name!r}")
-    module, _, attribute = _HOME[name].partition(":")
-    return getattr(importlib.import_module(f"jioc.{module}"), attribute or name)
+    home, attribute = _HOME[name].split(":")
+    module = importlib.import_module(f"jioc.{home}")
+    return getattr(module, attribute) if attribute else module

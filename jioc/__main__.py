@@ -9,7 +9,5 @@ if __name__ == "__main__":
     if world_size() > 1:
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(
-            status
-        )  # DDP leaves threads of gloo behind, which now and then end Python's own ending with an abort
+        os._exit(status)  # DDP leaves threads of gloo behind; at times they abort Python's own way to end
     sys.exit(status)

@@ -1,7 +1,7 @@
 """Errors that a person can mend: one sentence each, no traceback, an exit status."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
 
@@ -67,6 +67,12 @@ def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     near = get_close_matches(word, names, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
     return Refused(f"unknown {kind} {word!r}; {hint}")
+
+
+def refuse_unknown(kind: str, word: str, known: Collection[str]) -> None:
+    """Refuse a word that is not among the known ones."""
+    if word not in known:
+        raise unknown(kind, word, known)
 
 
 def first_line(error: BaseException, otherwise: str | None = None) -> str:

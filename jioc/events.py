@@ -10,10 +10,8 @@ def callback(event):
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from jioc.results import TaskRow
+from jioc.results import TaskRow
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Epoch:
 class TaskEnd:
     """A task has been learnt and evaluated."""
 
-    row: "TaskRow"
+    row: TaskRow
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,9 @@
-"""Write files whole or not at all: under a temporary name, flushed and renamed."""
+"""Write files whole or not at all: under a temporary name, flushed and renamed. Read JSON if it is whole."""
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 
 def write(path: Path, content: bytes) -> None:
@@ -25,3 +27,11 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file holds; None where it is missing or damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None

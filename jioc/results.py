@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.files import write
 
 FORMAT = 1  # of result.json; no later one is read
@@ -144,21 +144,26 @@ def read(path: Path) -> Result:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise Refused(f"{name} is not a whole result") from None
-    version = values.get("format") if isinstance(values, dict) else None
-    if not isinstance(version, int) or not {"config", "classes", "tasks"} <= values.keys():
-        raise Refused(f"{name} is not a result of jioc")
-    if version > FORMAT:
-        raise Refused(f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it")
+    version: Any = values.get("format") if isinstance(values, dict) else None
+    is_result = isinstance(version, int) and {"config", "classes", "tasks"} <= values.keys()
+    refuse_if(not is_result, f"{name} is not a result of jioc")
+    refuse_if(
+        version > FORMAT,
+        f"{name} was written by a newer jioc ({values.get('jioc')}); this one cannot read it",
+    )
     try:
         result = Result.model_validate(values)
     except ValidationError as error:
         raise _damaged(name, error) from None
-    if not result.tasks:
-        raise Refused(f"{name} holds no task yet")
-    if not all(result.headline in row.by_readout for row in result.tasks):
-        raise Refused(f"{name} is damaged: 'headline' names a read-out that some task lacks")
-    if result.complete and result.average.get(result.headline) is None:
-        raise Refused(f"{name} is damaged: 'average' has no {result.headline!r}")
+    refuse_if(not result.tasks, f"{name} holds no task yet")
+    refuse_if(
+        any(result.headline not in row.by_readout for row in result.tasks),
+        f"{name} is damaged: 'headline' names a read-out that some task lacks",
+    )
+    refuse_if(
+        result.complete and result.average.get(result.headline) is None,
+        f"{name} is damaged: 'average' has no {result.headline!r}",
+    )
     return result
 
 
@@ -175,6 +180,5 @@ def _damaged(name: str, error: ValidationError) -> Refused:
 def find(places: list[Path]) -> Iterator[Path]:
     """List every result.json at or below the places, in the order of their paths."""
     for place in places:
-        if not place.exists():
-            raise Refused(f"there is no run at {str(place)!r}")
+        refuse_if(not place.exists(), f"there is no run at {str(place)!r}")
         yield from [place] if place.is_file() else sorted(place.rglob("result.json"))

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jioc.errors import Interrupted, Refused
+from jioc.errors import Interrupted, refuse_if
 from jioc.events import Callback, Event, Waiting
 
-RESUME = 75
-"""Exit status: stopped with a checkpoint, run me again with --resume (EX_TEMPFAIL of sysexits.h)."""
+RESUME = 75  # exit status: stopped with a checkpoint, go on with --resume (EX_TEMPFAIL of sysexits.h)
 
 
 class Stop:
@@ -22,10 +21,6 @@ class Stop:
 
     def __call__(self) -> bool:
         return self.signal is not None or (self.until is not None and time.monotonic() >= self.until)
-
-    @property
-    def status(self) -> int:
-        return Interrupted.status if self.signal == signal.SIGINT else RESUME
 
 
 @contextmanager
@@ -45,7 +40,7 @@ def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
     try:
         yield stop
     except Interrupted as error:
-        error.status = stop.status
+        error.status = Interrupted.status if stop.signal == signal.SIGINT else RESUME
         raise
     finally:
         for number, handler in before.items():
@@ -60,8 +55,7 @@ def duration(word: str) -> float:
         seconds = 3600.0 * int(match[1]) + 60 * int(match[2]) + int(match[3])
     else:
         seconds = 0.0
-    if seconds <= 0:
-        raise Refused(f"--time-limit: {word!r} is refused: give seconds, 30m, 2h or 1:30:00")
+    refuse_if(seconds <= 0, f"--time-limit: {word!r} is refused: give seconds, 30m, 2h or 1:30:00")
     return seconds
 
 

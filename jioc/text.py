@@ -5,8 +5,7 @@ import codecs
 
 def counted(n: int, noun: str) -> str:
     """1 class, 2,000 images."""
-    plural = "" if n == 1 else "es" if noun.endswith("s") else "s"
-    return f"{n:,} {noun}{plural}"
+    return f"{n:,} {noun}" + ("" if n == 1 else "es" if noun.endswith("s") else "s")
 
 
 def coordinated(title: str, coordinate: str) -> str:
@@ -30,6 +29,5 @@ def _plainly(error: UnicodeError) -> tuple[str | bytes, int]:
     return STAND_INS.get(letter, "?"), error.start + 1
 
 
-PLAINLY = "jioc.plainly"
-"""For `errors` of str.encode: print a stand-in for a letter that the output lacks, and go on."""
+PLAINLY = "jioc.plainly"  # for `errors` of str.encode: a stand-in for each letter that the output lacks
 codecs.register_error(PLAINLY, _plainly)

@@ -3,8 +3,8 @@
 import sys
 import time
 from collections.abc import Collection
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, Self
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Rich
@@ -34,67 +34,52 @@ def table(
     `text_columns`: how many columns hold text, the others figures; `blocks`: rows above which a line is free.
     """
     terminal = sys.stdout.isatty()
-    rich = Rich(markup=False, width=None if terminal else WHOLE)
     sheet = Table(box=SIMPLE_HEAD, title=title if terminal else None, title_justify="left", pad_edge=False)
     if title and not terminal:
         print(title)  # a table would break it at its own width
     for i, head in enumerate(heads):
         sheet.add_column(head, justify="left" if text_columns is None or i < text_columns else "right")
-    for i, row in enumerate(rows):
-        if i in blocks:
-            sheet.add_section()
-        sheet.add_row(*map(printable, row))
-    rich.print(sheet)
+    for i, row in enumerate(rows, 1):
+        sheet.add_row(*map(printable, row), end_section=i in blocks)
+    Rich(markup=False, width=None if terminal else WHOLE).print(sheet)
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
     """Print the training images of each class, a line for each task."""
-    rows, first = [], 0
-    for t, size in enumerate(sizes, 1):
-        new = range(first, first + size)
-        each = ", ".join(f"{classes[c]} {counts[c]:,}" for c in new)
-        rows.append([str(t), f"{sum(counts[c] for c in new):,}", each])
-        first += size
+    rows = []
+    for t, (first, end) in enumerate(pairwise(accumulate(sizes, initial=0)), 1):
+        each = ", ".join(f"{classes[c]} {counts[c]:,}" for c in range(first, end))
+        rows.append([str(t), f"{sum(counts[first:end]):,}", each])
     table(["task", "images", "of each class"], rows)
 
 
-class Progress:
+class Progress(Bars):
     """The callback of work before a run: notes on stderr, and a bar on a terminal."""
 
     def __init__(self) -> None:
-        self.live = sys.stderr.isatty()
-        self.decoding: Any = None
-        self.bars = Bars(
+        self.on_terminal = sys.stderr.isatty()
+        super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
             console=Rich(stderr=True),
             transient=True,
-            disable=not self.live,
+            disable=not self.on_terminal,
         )
-
-    def __enter__(self) -> Self:
-        self.bars.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.stop()
 
     def __call__(self, event: Event) -> None:
         match event:
             case Note(text=text):
                 print(f"note: {text}", file=sys.stderr)
             case Decoding():
-                self.decode(event)
+                self.on_decoding(event)
 
-    def decode(self, event: Decoding) -> None:
-        if self.decoding is None:
-            self.decoding = self.bars.add_task("decoding images", total=event.total, status="")
-        self.bars.update(self.decoding, completed=event.done, status=f"{event.done:,} of {event.total:,}")
-        if event.done == event.total:
-            self.bars.remove_task(self.decoding)
-            self.decoding = None
+    def on_decoding(self, event: Decoding) -> None:
+        if event.done == 0:
+            self.decoding = self.add_task("decoding images", total=event.total, status="")
+        status, visible = f"{event.done:,} of {event.total:,}", event.done < event.total
+        self.update(self.decoding, completed=event.done, status=status, visible=visible)
 
 
 PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
@@ -106,29 +91,26 @@ class Console(Progress):
     def __init__(self, config: Config, folder: Path):
         super().__init__()
         self.config, self.folder, self.spec = config, folder, find_method(config.method)
-        self.sizes: list[int] = []
-        self.bar: Any = None
         self.printed = time.monotonic()
 
     def __call__(self, event: Event) -> None:
         match event:
             case Start():
-                self.start(event)
+                self.on_start(event)
             case Epoch():
-                self.epoch(event)
+                self.on_epoch(event)
             case TaskEnd(row=row):
-                self.task(row)
+                self.on_task(row)
             case _:
                 super().__call__(event)
 
-    def decode(self, event: Decoding) -> None:
-        if self.decoding is None and not self.live:
+    def on_decoding(self, event: Decoding) -> None:
+        if event.done == 0 and not self.on_terminal:
             print(f"decoding {counted(event.total, 'image')}, once", flush=True)
-        super().decode(event)
+        super().on_decoding(event)
 
-    def start(self, event: Start) -> None:
-        c = self.config
-        self.sizes = event.sizes
+    def on_start(self, event: Start) -> None:
+        c, self.sizes = self.config, event.sizes
         title = coordinated(self.spec.title, c.coordination.coordinate)
         print(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})")
         print(scenario_line(event.sizes, event.counts, c))
@@ -137,28 +119,24 @@ class Console(Progress):
         if event.done:
             print(f"going on after task {event.done} of {len(self.sizes)}")
         epochs = [total_epochs(c, t) for t in range(len(self.sizes))]
-        self.bar = self.bars.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), status="")
+        self.bar = self.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), status="")
 
-    def epoch(self, event: Epoch) -> None:
+    def on_epoch(self, event: Epoch) -> None:
         terms = "  ".join(f"{name} {value:.3f}" for name, value in event.terms.items())
         status = f"epoch {event.epoch}/{event.epochs}  {terms}  {event.images_per_second:,.0f} images/s"
-        if not self.live and time.monotonic() - self.printed >= PLAIN_EVERY:
+        if not self.on_terminal and time.monotonic() - self.printed >= PLAIN_EVERY:
             self.printed = time.monotonic()
             print(f"task {event.task:>2}/{len(self.sizes)}  {status}", flush=True)
-        self.bars.update(
-            self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", status=status
-        )
+        self.update(self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", status=status)
 
-    def task(self, row: TaskRow) -> None:
+    def on_task(self, row: TaskRow) -> None:
         print(task_line(row, len(self.sizes)), flush=True)
 
     def finish(self, result: Result) -> None:
-        self.bars.stop()
+        self.stop()
         names = [name for name, value in result.average.items() if value is not None]
-        table(
-            ["read-out", *SUMMARIES],
-            [[name, *(percent(result[kind][name]) for kind in SUMMARIES)] for name in names],
-        )
+        rows = [[name, *(percent(result[kind][name]) for kind in SUMMARIES)] for name in names]
+        table(["read-out", *SUMMARIES], rows)
         print(f"kept in {self.folder}")
 
 
@@ -166,10 +144,9 @@ def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
     """50,000 training images; 10 tasks of 10 classes; 2,000 exemplars."""
     per_task = f"{sizes[0]}" if len(set(sizes)) == 1 else "+".join(map(str, sizes))
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
-    memory = counted(config.memory_per_class or config.memory, "exemplar")
-    memory += " a class" if config.memory_per_class else ""
-    memory = {"none": "no exemplars", "all": "every image kept"}.get(
-        find_method(config.method).memory, memory
-    )
+    a_class = " a class" if config.memory_per_class else ""
+    exemplars = counted(config.memory_per_class or config.memory, "exemplar") + a_class
+    memory = {"exemplars": exemplars, "none": "no exemplars", "all": "every image kept"}
     images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
-    return f"{images}{tail}; {tasks} of {per_task} {'class' if per_task == '1' else 'classes'}; {memory}"
+    classes = f"{per_task} {'class' if per_task == '1' else 'classes'}"
+    return f"{images}{tail}; {tasks} of {classes}; {memory[find_method(config.method).memory]}"

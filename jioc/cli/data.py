@@ -2,39 +2,31 @@
 
 from pathlib import Path
 
+from jioc.cli.console import Progress, counts_table, table
 from jioc.cli.flags import Parser, add_fields, given_values
 from jioc.config import Config, Options, index, make
 from jioc.data import catalogue
-from jioc.errors import Refused, unknown
+from jioc.data.sources import archives
+from jioc.errors import refuse_if, refuse_unknown
+from jioc.resolve.derive import resolve
 from jioc.text import counted
-
-ACTIONS = ("list", "get", "check")
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser("jioc data", description="List the data sets, fetch one, or check that one can be read.")
-    parser.add_argument("action", help="list, get or check")
-    parser.add_argument(
-        "name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv"
-    )
+    parser = Parser("jioc data", "List the data sets, fetch one, or check that one can be read.")
+    parser.add("action", help="list, get or check")
+    parser.add("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
     add_fields(parser, {name: Config.model_fields[name] for name in index.taken_by("data")})
-    parser.add_argument(
-        "--counts", action="store_true", help="check: print the training images of every class"
-    )
+    parser.add("--counts", action="store_true", help="check: print the training images of every class")
     args = parser.parse(argv)
-    if args.action not in ACTIONS:
-        raise unknown("word after jioc data", args.action, ACTIONS)
-    if args.action != "list" and args.name is None:
-        raise Refused(
-            f"jioc data {args.action} needs the name of a data set"
-            + " or a folder" * (args.action == "check")
-        )
+    refuse_unknown("word after jioc data", args.action, ("list", "get", "check"))
+    places = "a data set or a folder" if args.action == "check" else "a data set"
+    no_name = args.action != "list" and args.name is None
+    refuse_if(no_name, f"jioc data {args.action} needs the name of {places}")
     config = make(**given_values(args, Options), method="finetune", data=args.name or "digits")
     if args.action == "list":
         show(catalogue.data_folder(config.data_dir))
     elif args.action == "get":
-        from jioc.data.sources import archives
-
         place = archives.get(args.name, config.data_dir, lambda text: print(text, flush=True))
         print(f"{args.name} lies in {place}")
     else:
@@ -44,9 +36,6 @@ def main(argv: list[str]) -> int:
 
 def show(folder: Path) -> None:
     """Print the data sets, and whether their files are in the folder."""
-    from jioc.cli.console import table
-    from jioc.data.sources import archives
-
     rows = [
         [
             e.name,
@@ -64,24 +53,19 @@ def show(folder: Path) -> None:
 
 def check(config: Config, counts: bool) -> None:
     """Read all images, and verify those that are cached; print what a run would see."""
-    from jioc.cli.console import Progress, counts_table
-    from jioc.data import scenario
-    from jioc.data.load import load_dataset
-    from jioc.resolve.derive import resolve
+    from jioc.data import load, scenario
 
     config = resolve(config)
     with Progress() as tell:
-        d = load_dataset(config, tell, thorough=True)
+        d = load.load_dataset(config, tell, thorough=True)
     made = scenario.make(d, config)
     stored = "x".join(map(str, d.train_x.shape[1:]))
     seen = "" if d.shape == d.train_x.shape[1:] else f", seen as {'x'.join(map(str, d.shape))}"
     images = f"{len(d.train_y):,} training and {counted(len(d.test_y), 'test image')}"
     print(f"{d.name}: {counted(len(d.classes), 'class')}, {images} of {stored}{seen}")
-    split = d.record.get("split")
-    if split:
-        test = (
-            f"made: {split['share']:.0%} of each class, seed {split['seed']}" if split["made"] else "as given"
-        )
+    if split := d.record.get("split"):
+        shares = f"made: {split['share']:.0%} of each class, seed {split['seed']}"
+        test = shares if split["made"] else "as given"
         test += f" ({split['test']})" if "test" in split else ""
         left_out = counted(len(d.record["skipped"]), "image" if d.record["layout"] == "arrays" else "file")
         print(f"layout: {d.record['layout']}; test set {test}; {left_out} left out")

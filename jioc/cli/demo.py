@@ -8,13 +8,12 @@ every `result.json` to a folder of its own, and a report of them.
 import multiprocessing
 import signal
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from jioc.cli.console import table
 from jioc.cli.flags import Parser
-from jioc.errors import Refused
+from jioc.errors import os_errors
 from jioc.report import page, runs, tables
 from jioc.results import SUMMARIES, Result
 
@@ -41,22 +40,22 @@ def one(coordinate: str, seed: int) -> Result:
 
 
 def main(argv: list[str]) -> int:
-    about = "iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each."
-    parser = Parser("jioc demo", description=about)
-    parser.add_argument(
+    parser = Parser(
+        "jioc demo",
+        "iCaRL with and without JIOC on the long-tailed digits that scikit-learn ships: three seeds each.",
+    )
+    parser.add(
         "--out", type=Path, default=Path("jioc-demo"), help="for the results and report.html (jioc-demo)"
     )
     folder = parser.parse(argv).out
-    try:
+    with os_errors(f"the demo cannot write to {str(folder)!r}"):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Refused(f"the demo cannot write to {str(folder)!r}: {error.strerror}") from None
     print(
         "iCaRL with and without JIOC on the long-tailed digits: "
         "five tasks of two, 40 exemplars, three seeds each"
     )
     ignore_ctrl_c = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
-    with ProcessPoolExecutor(2, get_context("spawn"), signal.signal, ignore_ctrl_c) as pool:
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn"), signal.signal, ignore_ctrl_c) as pool:
         jobs = {
             (name, seed): pool.submit(one, word, seed) for name, word in COORDINATED.items() for seed in SEEDS
         }

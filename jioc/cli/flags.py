@@ -5,7 +5,7 @@ keyword of `jioc.run` obey one rule.
 """
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
 from types import NoneType
@@ -13,10 +13,11 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from jioc.config import SECTIONS, Options, Values, by_keys, flat, index
-from jioc.errors import Refused, unknown
+from jioc.config import SECTIONS, Config, Options, Values, by_keys, flat, index
+from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
 from jioc.methods import Spec
 from jioc.resolve import validate
+from jioc.resolve.derive import Known
 
 HELP = ("-h", "--help")
 OWN_METHOD = "the Python file of your own method; it is run"  # help of --method
@@ -25,8 +26,10 @@ OWN_METHOD = "the Python file of your own method; it is run"  # help of --method
 class Parser(argparse.ArgumentParser):
     """argparse that refuses in one sentence, with the nearest right word."""
 
-    def __init__(self, name: str | None = None, **kwargs: Any):
-        super().__init__(name, allow_abbrev=False, **kwargs)
+    add = argparse.ArgumentParser.add_argument
+
+    def __init__(self, command: str = "jioc", about: str | None = None, **kwargs: Any):
+        super().__init__(command, description=about, allow_abbrev=False, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         raise Refused(message)
@@ -35,8 +38,7 @@ class Parser(argparse.ArgumentParser):
         args, rest = self.parse_known_args(argv)
         if rest:
             wrong = next((word for word in rest if word.startswith("-")), rest[0]).split("=")[0]
-            if not wrong.startswith("-"):
-                raise Refused(f"{wrong!r} is one word too many")
+            refuse_if(not wrong.startswith("-"), f"{wrong!r} is one word too many")
             raise unknown("option", wrong, self._option_string_actions)
         return args
 
@@ -45,35 +47,23 @@ def wants_help(argv: list[str]) -> bool:
     return any(word in HELP for word in argv)
 
 
-def usual_values(spec: Spec) -> Values:
-    """The defaults that `jioc run --help` shows: the schema's, and what follows from the method."""
-    from jioc.resolve.derive import Known
-
-    defaults = {path: setting.field.default for path, setting in index.every(spec.options).items()}
-    return Known(defaults, spec).fill().values
-
-
 def add_settings(
-    parser: Parser, spec: Spec, usual: Values | None, paths: Iterable[str] | None = None
+    parser: Parser, spec: Spec, usual: Values | None = None, names: Collection[str] = Config.model_fields
 ) -> None:
-    """Add a flag for every setting, or for those of the paths, under the headings of their sections.
+    """Add a flag for every setting, or for those fields of `Config`, under the headings of their sections.
 
-    `usual`: the defaults that the help shows, by path; None where nobody asked for help.
+    `usual`: the defaults that the help shows, by path; otherwise the method's.
     """
-    wanted, groups = None if paths is None else {*paths}, dict[str, Any]()
-    for path, setting in index.every(spec.options).items():
-        if path == "method" or (wanted is not None and not wanted & {path, setting.section}):
-            continue
-        if setting.section == "second" and spec.second is None:
-            continue
-        heading = setting.heading
-        if heading not in groups:
-            title = SECTIONS[heading] if heading != "options" else f"of {spec.title} alone"
-            groups[heading] = parser.add_argument_group(
-                title, _stages(usual) if heading == "training" and usual else None
-            )
-        default = None if usual is None else usual.get(path)
-        _add(groups[heading], setting.key, setting.field, default, setting.section in index.STAGES[1:])
+    settings = index.every(spec.options)
+    if usual is None:
+        usual = Known({path: s.field.default for path, s in settings.items()}, spec).fill().values
+    titles = SECTIONS | {"options": f"of {spec.title} alone"}
+    taken = {*names} - ({"second"} if spec.second is None else set())
+    for heading, title in titles.items():
+        group = parser.add_argument_group(title, _stages(usual) if usual and heading == "training" else None)
+        for s in settings.values():
+            if s.heading == heading and (s.section or s.name) in taken:
+                _add(group, s.key, s.field, usual.get(s.path), s.section in index.STAGES[1:])
 
 
 def _stages(usual: Values) -> str:
@@ -96,43 +86,46 @@ def add_fields(parser: Any, fields: Mapping[str, FieldInfo]) -> None:
         _add(parser, name, field, field.default)
 
 
+def _add(group: Any, key: str, field: FieldInfo, default: Any, hidden: bool = False) -> None:
+    """Add the flag of a field. `hidden`: the help does not list it."""
+    flag, types = index.flag(key), alternatives(field.annotation)
+    kinds = {get_origin(kind) for kind in types}
+    shown = "" if default is None else f" ({show(default)})"
+    text = argparse.SUPPRESS if hidden else (field.description or "").replace("%", "%%").rstrip(".") + shown
+    metavar = index.about(field).metavar or key.rsplit("_", 1)[-1].upper()
+    if bool in types:
+        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
+    elif kinds == {Literal}:
+        choices = [word for kind in types for word in get_args(kind)]
+        metavar = "{" + ",".join(choices) + "}"
+        group.add_argument(flag, metavar=metavar, type=partial(_checked, flag, choices), help=text)
+    else:
+        convert = _lines if metavar == "FILE" else split_list if tuple in kinds else str
+        group.add_argument(flag, metavar=metavar, type=convert, help=text)
+
+
+def split_list(text: str) -> list[str]:
+    """80,120 as two words."""
+    return text.replace(",", " ").split()
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"--order: {path!r} cannot be read: {error}") from None
+
+
+def _checked(flag: str, choices: list[str], word: str) -> str:
+    refuse_unknown(f"value of {flag}", word, choices)
+    return word
+
+
 def given_values(args: argparse.Namespace, options: type[Options]) -> Values:
     """The settings that were given as flags, nested. The command's other flags are left out."""
     values = by_keys({key: value for key, value in vars(args).items() if value is not None}, options)
     validate.excluded(flat(values))
-    if "order" in values:
-        values["order"] = _lines(Path(values["order"]))
     return values
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"--order: {str(path)!r} cannot be read: {error}") from None
-
-
-def _add(group: Any, key: str, field: FieldInfo, default: Any, hidden: bool = False) -> None:
-    flag, types = index.flag(key), alternatives(field.annotation)
-    shown = "" if default is None else f" ({show(default)})"
-    text = argparse.SUPPRESS if hidden else (field.description or "").replace("%", "%%").rstrip(".") + shown
-    if bool in types:
-        group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=text)
-        return
-    choices = [word for kind in types if get_origin(kind) is Literal for word in get_args(kind)]
-    metavar: str = index.about(field).metavar or key.rsplit("_", 1)[-1].upper()
-    convert: Any = str
-    if all(get_origin(kind) is Literal for kind in types):
-        metavar, convert = "{" + ",".join(choices) + "}", partial(_checked, flag, choices)
-    elif metavar != "FILE" and any(get_origin(kind) is tuple for kind in types):
-        convert = lambda text: text.replace(",", " ").split()  # noqa: E731
-    group.add_argument(flag, metavar=metavar, type=convert, default=None, help=text)
-
-
-def _checked(flag: str, choices: list[str], word: str) -> str:
-    if word not in choices:
-        raise unknown(f"value of {flag}", word, choices)
-    return word
 
 
 def alternatives(annotation: Any) -> list[Any]:

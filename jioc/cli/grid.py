@@ -8,17 +8,23 @@ The folders are the only state: killed anywhere and started again with the same 
 import json
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jioc.cli.console import table
-from jioc.cli.flags import Parser, add_fields, add_settings, given_values, usual_values, wants_help
+from jioc.cli.flags import (
+    Parser,
+    add_fields,
+    add_settings,
+    given_values,
+    split_list,
+    wants_help,
+)
 from jioc.config import Values
-from jioc.errors import Failed, Interrupted, Refused
-from jioc.files import write
+from jioc.errors import Interrupted, Refused, fail_if, refuse_if
+from jioc.files import read_json, write
 from jioc.grid import options as launch
-from jioc.grid.options import LaunchOptions
-from jioc.grid.plan import FINISHED, Job, plan, read_json, refuse_changed_method, refuse_other_images, status
+from jioc.grid.plan import FINISHED, Job, plan, refuse_changed_method, refuse_other_images, status
 from jioc.grid.progress import GridProgress
 from jioc.methods import Spec, find_method
 from jioc.resolve import recipes, repeat
@@ -35,30 +41,20 @@ def main(argv: list[str]) -> int:
 
 def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     if not argv or argv[0].startswith("-") or wants_help(argv):
-        build_parser(find_method("icarl"), wants_help(argv)).parse(
-            argv
-        )  # prints the help, or refuses a wrong flag
-        raise Refused(
-            f"jioc grid needs a recipe ({', '.join(recipes.RECIPES)}) or a YAML file, as its first word"
-        )
+        build_parser(find_method("icarl")).parse(argv)  # prints the help, or refuses a wrong flag
+        names = ", ".join(recipes.RECIPES)
+        raise Refused(f"jioc grid needs a recipe ({names}) or a YAML file, as its first word")
     recipe = recipes.find_recipe(argv[0])
     args = build_parser(None).parse_known_args(argv[1:])[0]
     seeds = _seeds(args.seeds) if args.seeds else recipe.seeds
     scale = recipe.scale if args.scale is None else args.scale
-    if not 0 < scale < math.inf:
-        raise Refused(f"--scale: {scale:g} is refused: it should be above 0")
-    options = launch.make(
-        **{name: v for name in LaunchOptions.model_fields if (v := getattr(args, name)) is not None}
-    )
+    refuse_if(not 0 < scale < math.inf, f"--scale: {scale:g} is refused: it should be above 0")
+    given = {name: getattr(args, name) for name in launch.LaunchOptions.model_fields}
+    options = launch.make(**{name: value for name, value in given.items() if value is not None})
     out = args.out or Path("runs") / recipe.name
-
-    @cache
-    def flags(spec: Spec) -> Values:
-        return _flags(argv[1:], spec)
-
+    flags = cache(partial(_flags, argv[1:]))
     jobs = plan(recipe, seeds, args.only, scale, flags, out.absolute())
-    if not jobs:
-        raise Refused(f"{recipe.name} has no seeds, so there is nothing to run")
+    refuse_if(not jobs, f"{recipe.name} has no seeds, so there is nothing to run")
     states = {job.name: status(job) for job in jobs}
     for job in jobs:
         refuse_changed_method(job)
@@ -68,10 +64,8 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
     over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
     left = [job for job in jobs if states[job.name] != FINISHED]
-    print(
-        f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {len(jobs) - len(left)} finished before",
-        flush=True,
-    )
+    before = f"{len(jobs) - len(left)} finished before"
+    print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {before}", flush=True)
     with GridProgress(left) as progress:
         if left:
             launch.launcher(options)(left, options, progress, lambda: stop() or over())
@@ -81,12 +75,14 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
 # --- the command line ---
 
 
-def build_parser(spec: Spec | None, help: bool = False) -> Parser:
+def build_parser(spec: Spec | None) -> Parser:
     """The flags of a grid; with a method, also those of its runs."""
-    about = "Many runs, a folder each. What is finished is skipped, what was begun goes on. "
-    about += "Flags of jioc run hold for every run."
     parser = Parser(
-        "jioc grid", usage="jioc grid RECIPE|FILE [options]", description=about, add_help=spec is not None
+        "jioc grid",
+        "Many runs, a folder each. What is finished is skipped, what was begun goes on. "
+        "Flags of jioc run hold for every run.",
+        usage="jioc grid RECIPE|FILE [options]",
+        add_help=spec is not None,
     )
     add = parser.add_argument_group("the grid").add_argument
     add("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
@@ -94,24 +90,23 @@ def build_parser(spec: Spec | None, help: bool = False) -> Parser:
     add("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
     add("--out", type=Path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
     add("--dry-run", action="store_true", help="list the runs and how far they are")
-    add_fields(parser.add_argument_group("where the runs go"), LaunchOptions.model_fields)
+    add_fields(parser.add_argument_group("where the runs go"), launch.LaunchOptions.model_fields)
     if spec is not None:
-        add_settings(parser, spec, usual_values(spec) if help else None)
+        add_settings(parser, spec)
     return parser
 
 
 def _flags(argv: list[str], spec: Spec) -> Values:
     """The settings that the command gives for every run of a method."""
     args = build_parser(spec).parse(argv)
-    if args.seed is not None:
-        raise Refused("a grid takes --seeds, not --seed")
+    refuse_if(args.seed is not None, "a grid takes --seeds, not --seed")
     return given_values(args, spec.options)
 
 
 def _seeds(given: list[str]) -> tuple[int, ...]:
-    seeds = [word for part in given for word in part.replace(",", " ").split()]
-    if not all(word.isdecimal() for word in seeds):
-        raise Refused(f"--seeds: {' '.join(seeds)!r} is refused: seeds are whole numbers")
+    seeds = [word for part in given for word in split_list(part)]
+    numbers = all(word.isdecimal() for word in seeds)
+    refuse_if(not numbers, f"--seeds: {' '.join(seeds)!r} is refused: seeds are whole numbers")
     return tuple(dict.fromkeys(map(int, seeds)))
 
 
@@ -137,10 +132,8 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
         )
     for name, error_text in progress.failures.items():
         print(f"failed: {name}: {error_text}")
-    if progress.failures:
-        raise Failed(
-            f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
-        )
+    failed = f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
+    fail_if(progress.failures, failed)
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
     print(("the run is" if len(jobs) == 1 else f"all {len(jobs)} runs are") + f" finished{hint}")
@@ -151,8 +144,7 @@ def keep_failures(out: Path, failures: dict[str, str], finished: list[str]) -> N
     """Write failures.json: the name of each failed run and what stopped it, until the run finishes."""
     path = out / "failures.json"
     known = (read_json(path) or {}) | failures
-    left = {name: error_text for name, error_text in known.items() if name not in finished}
-    if left:
+    if left := {name: why for name, why in known.items() if name not in finished}:
         out.mkdir(parents=True, exist_ok=True)
         write(path, (json.dumps(left, indent=1) + "\n").encode())
     elif path.exists():  # a read-only disk refuses to remove even a file that is not there

@@ -1,19 +1,19 @@
 """`jioc learn`: teach a saved model the class folders of a folder."""
 
-import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from jioc.cli.console import Console
 from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, wants_help
-from jioc.config import Config, Values, flat, index, make, plain, total_epochs
+from jioc.config import Config, Values, at, flat, index, make, plain, total_epochs
 from jioc.data import catalogue
 from jioc.data.find import find_dataset
 from jioc.data.images import listing
-from jioc.errors import Failed, Interrupted, Refused, unknown
+from jioc.errors import Failed, Interrupted, Refused, os_errors, refuse_if, refuse_unknown
 from jioc.events import Note, Start
+from jioc.files import read_json
 from jioc.methods import Spec, find_method, of_model
 from jioc.report.lines import percent
 from jioc.resolve import validate
@@ -27,41 +27,40 @@ from jioc.training.store import locked, model_folder, unfinished
 if TYPE_CHECKING:
     from jioc.training.learner import Learner
 
-KNOWN = ("refuse", "add")
-
 
 def main(argv: list[str]) -> int:
     source, method, values = _model(argv)
     spec = find_method(method)
-    usual = flat(plain(_resolved(values))) if values and wants_help(argv) else None
+    usual = flat(plain(_resolved(values))) if values and wants_help(argv) else {}
     args = _parser(spec, usual).parse(argv)
-    folder = args.folder
-    if source is None or folder is None:
+    if source is None or args.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
-    if args.known not in KNOWN:
-        raise unknown("value of --known", args.known, KNOWN)
+    refuse_unknown("value of --known", args.known, ("refuse", "add"))
     given = given_values(args, spec.options)
     config = _resolved(overlay(values, given) | _fixed(values))
     notes = validate.unused(config)
-    if not folder.exists():
-        raise Refused(f"there is no folder {str(folder)!r}")
+    refuse_if(not args.folder.exists(), f"there is no folder {str(args.folder)!r}")
     if args.known == "refuse":
-        _refuse_known(source, folder)
+        _refuse_known(source, args.folder)
     target = _target(source, args.out)
     fresh = not target.exists()
-    lock = _lock(target)
+    with os_errors(f"{str(target)!r} cannot be written to"):
+        target.mkdir(parents=True, exist_ok=True)
+        lock = locked(target)
+    from jioc.training.model import save
+
     try:
-        with LearnConsole(config, target, folder) as console, signals() as stop:
+        with lock, LearnConsole(config, target) as console, signals() as stop:
             for text in filter(None, [unfinished(source), *notes]):
                 console(Note(text))
             reseed = not given.keys().isdisjoint(index.SEEDS)
-            learner = teach(source, folder, config, args.known, reseed, console, stop)
-            keep(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
+            learner = teach(source, args.folder, config, args.known, reseed, console, stop)
+            with os_errors(f"the model cannot be kept in {str(target)!r}", Failed):
+                save(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.learnt(learner)
     except Interrupted:
         raise Interrupted("stopped; the model is as it was") from None
     finally:
-        lock.close()
         if fresh and not (target / "model.json").exists():
             shutil.rmtree(target)
     return 0
@@ -96,36 +95,22 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
     }
     dataset = load_dataset(config.model_copy(update=reading), tell, more=True)
     if dataset.record.get("coloured") is grey:
-        other = {
-            True: "in grey, and some of these are stored in colour",
-            False: "in colour, and all of these are grey",
-        }
-        tell(Note(f"the model sees images {other[grey]}"))
+        in_grey = "in grey, and some of these are stored in colour"
+        in_colour = "in colour, and all of these are grey"
+        tell(Note(f"the model sees images {in_grey if grey else in_colour}"))
     spelling = {listing.normalise_name(name): name for name in learner.classes}
     return replace(dataset, classes=[spelling.get(name, name) for name in dataset.classes])
 
 
-def keep(target: Path, learner: "Learner") -> None:
-    """Save the model."""
-    from jioc.training.model import save
-
-    try:
-        save(target, learner)
-    except OSError as error:
-        raise Failed(f"the model cannot be kept in {str(target)!r}: {error.strerror or error}") from None
-
-
 def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     """The model's folder, method and settings. They decide what flags there are, and their defaults."""
-    args = _parser(find_method("icarl"), None, add_help=False).parse_known_args(argv)[0]
+    args = _parser(find_method("icarl"), {}, add_help=False).parse_known_args(argv)[0]
     if args.model is None:
         return None, "icarl", {}
     folder = model_folder(args.model)
     about = _about(folder)
     values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
-    origin = about.get("method")
-    was = origin.get("sha256") if isinstance(origin, dict) else None
-    method = of_model(str(values.get("method")), args.method, was)
+    method = of_model(str(values.get("method")), args.method, at(about, "method.sha256"))
     return folder, method, values | {"method": method}
 
 
@@ -141,14 +126,11 @@ def _resolved(values: Values) -> Config:
     return resolve(config, catalogue.in_memory(config.data, 1, config.image_size or 8))
 
 
-def _about(folder: Path) -> dict[str, Any]:
+def _about(folder: Path) -> Values:
     """Read model.json without checking it; refuse one that is damaged."""
-    try:
-        about = json.loads((folder / "model.json").read_bytes())
-        if isinstance(about["config"], dict) and isinstance(about["classes"], list):
-            return about
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
+    about = read_json(folder / "model.json")
+    if isinstance(at(about, "config"), dict) and isinstance(at(about, "classes"), list):
+        return about
     from jioc.training.model import read_about
 
     return read_about(folder).model_dump()
@@ -156,35 +138,34 @@ def _about(folder: Path) -> dict[str, Any]:
 
 def _refuse_known(source: Path, folder: Path) -> None:
     """Refuse folders of known classes before an image is decoded. Arrays are checked once they are loaded."""
-    if find_dataset(str(folder.absolute())).source != "image_files":
-        return
+    files = find_dataset(str(folder.absolute())).source == "image_files"
     known = {listing.normalise_name(str(name)) for name in _about(source)["classes"]}
-    if again := [name for name in listing.class_names(folder) if name in known]:
-        raise Refused(f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too")
+    again = [repr(name) for name in listing.class_names(folder) if name in known] if files else []
+    refuse_if(again, f"already learnt: {', '.join(again)}; --known add uses their new images too")
 
 
-def _parser(spec: Spec, usual: Values | None, add_help: bool = True) -> Parser:
-    about = "Teach a saved model the class folders in FOLDER as its next task. "
-    about += (
+def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
+    defaults = (
         "The defaults shown are the model's." if usual else "With a model, the defaults shown are its own."
     )
     parser = Parser(
         "jioc learn",
+        f"Teach a saved model the class folders in FOLDER as its next task. {defaults}",
         usage="jioc learn MODEL FOLDER [--out DIR] [options]",
-        description=about,
         add_help=add_help,
     )
-    add = parser.add_argument
-    add("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
-    add("folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file")
-    add("--out", type=Path, help="save the new model there; by default it replaces the old one")
-    add(
+    parser.add("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
+    parser.add(
+        "folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file"
+    )
+    parser.add("--out", type=Path, help="save the new model there; by default it replaces the old one")
+    parser.add(
         "--known",
         default="refuse",
         metavar="{refuse,add}",
         help="known classes: refuse them, or add their new images to the model's exemplars (refuse)",
     )
-    add("--method", metavar="FILE", help=OWN_METHOD)
+    parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_settings(parser, spec, usual, index.taken_by("learn"))
     return parser
 
@@ -192,43 +173,23 @@ def _parser(spec: Spec, usual: Values | None, add_help: bool = True) -> Parser:
 def _target(source: Path, out: Path | None) -> Path:
     """The folder of the new model. It is refused if it holds anything but the model itself."""
     if out is None or out.resolve() == source.resolve():
-        if (source / "config.yaml").exists() and not _complete(source):
-            raise Refused(f"the run in {str(source)!r} is not finished; end it with --resume, or give --out")
+        complete = at(read_json(source / "result.json"), "complete") is True
+        refuse_if(
+            not complete and (source / "config.yaml").exists(),
+            f"the run in {str(source)!r} is not finished; end it with --resume, or give --out",
+        )
         return source
-    if out.exists() and (not out.is_dir() or not all(map(_begun, out.iterdir()))):
-        raise Refused(f"{str(out)!r} is taken; choose another --out")
+    names = [path.name for path in out.iterdir()] if out.is_dir() else [out.name] * out.exists()
+    left = (".partial", ".next.safetensors")  # by learning that was killed before its model was complete
+    others = [name for name in names if name != ".lock" and not name.endswith(left)]
+    refuse_if(others, f"{str(out)!r} is taken; choose another --out")
     return out
-
-
-def _begun(path: Path) -> bool:
-    """Whether this may be left from learning that was killed before its model was complete."""
-    return path.name == ".lock" or path.name.endswith((".partial", ".next.safetensors"))
-
-
-def _complete(folder: Path) -> bool:
-    try:
-        return json.loads((folder / "result.json").read_bytes())["complete"] is True
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _lock(target: Path) -> IO[bytes]:
-    """Make the folder, and keep other processes from writing to it."""
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        return locked(target)
-    except OSError as error:
-        raise Refused(f"{str(target)!r} cannot be written to: {error.strerror}") from None
 
 
 class LearnConsole(Console):
     """The callback of `jioc learn`: prints its events."""
 
-    def __init__(self, config: Config, target: Path, folder: Path):
-        super().__init__(config, target)
-        self.source = folder
-
-    def start(self, event: Start) -> None:
+    def on_start(self, event: Start) -> None:
         c, self.sizes = self.config, event.sizes
         old = sum(self.sizes[:-1])
         title = coordinated(self.spec.title, c.coordination.coordinate)
@@ -237,9 +198,9 @@ class LearnConsole(Console):
         print(f"{title}, {c.backbone}, {event.device} ({event.precision})")
         exemplars = counted(sum(event.counts[:old]), "exemplar")
         print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {names}")
-        self.bar = self.bars.add_task("", total=total_epochs(c, event.done), status="")
+        self.bar = self.add_task("", total=total_epochs(c, event.done), status="")
 
-    def task(self, row: TaskRow) -> None:
+    def on_task(self, row: TaskRow) -> None:
         figures = "   ".join(f"{name} {percent(a.new).strip()}" for name, a in row.by_readout.items())
         print(
             f"task {row.task}: of the new classes' test images, right among all classes: {figures}",
@@ -247,5 +208,5 @@ class LearnConsole(Console):
         )
 
     def learnt(self, learner: "Learner") -> None:
-        self.bars.stop()
+        self.stop()
         print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")

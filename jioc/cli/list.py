@@ -1,20 +1,18 @@
 """`jioc list`: methods, recipes, backbones or data sets, a line each."""
 
 from jioc.cli.flags import Parser
-from jioc.errors import unknown
+from jioc.errors import refuse_unknown
 from jioc.methods import SPECS, Spec
 from jioc.nets.catalogue import BACKBONES
 
-KINDS = ("methods", "recipes", "backbones", "data")
 YES = {True: "yes", False: ""}
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser("jioc list", description="List what there is, a line each.")
-    parser.add_argument("kind", help="methods, recipes, backbones or data")
+    parser = Parser("jioc list", "List what there is, a line each.")
+    parser.add("kind", help="methods, recipes, backbones or data")
     kind = parser.parse(argv).kind
-    if kind not in KINDS:
-        raise unknown("list", kind, KINDS)
+    refuse_unknown("list", kind, ("methods", "recipes", "backbones", "data"))
     from jioc.cli import data
     from jioc.cli.console import table
     from jioc.resolve.recipes import RECIPES

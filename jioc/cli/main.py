@@ -6,7 +6,7 @@ import time
 
 from jioc import __version__
 from jioc.cli.stdout import PipeSafeStdout
-from jioc.errors import Failed, Interrupted, RankError, Refused, ReportedElsewhere, sentence, unknown
+from jioc.errors import Failed, Interrupted, RankError, Refused, ReportedElsewhere, refuse_unknown, sentence
 from jioc.torchrun import first_process
 
 COMMANDS = {
@@ -22,9 +22,7 @@ COMMANDS = {
     "list": "methods, recipes, backbones or data sets: jioc list methods|recipes|backbones|data",
     "data": "the data sets: jioc data list, jioc data get NAME, jioc data check NAME|FOLDER",
 }
-SILENCE = (
-    2.0  # seconds: torchrun ends all processes with the first that ends, so silent ones wait for the others
-)
+SILENCE = 2.0  # seconds that a silent process waits: torchrun ends all processes with the first that ends
 
 
 def usage() -> str:
@@ -35,9 +33,8 @@ def usage() -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command; print an error as one sentence and return the exit status."""
-    argv = sys.argv[1:] if argv is None else argv
-    debug = "--debug" in argv
-    argv = [word for word in argv if word != "--debug"]
+    given = sys.argv[1:] if argv is None else argv
+    debug, argv = "--debug" in given, [word for word in given if word != "--debug"]
     sys.stdout, sys.stderr = PipeSafeStdout.behind(sys.stdout), PipeSafeStdout.behind(sys.stderr)
     try:
         if not argv or argv[0] in ("-h", "--help"):
@@ -46,8 +43,7 @@ def main(argv: list[str] | None = None) -> int:
         if argv[0] == "--version":
             print(__version__)
             return 0
-        if argv[0] not in COMMANDS:
-            raise unknown("command", argv[0], COMMANDS)
+        refuse_unknown("command", argv[0], COMMANDS)
         return importlib.import_module(f"jioc.cli.{argv[0]}").main(argv[1:])
     except Refused as error:
         if debug:

@@ -10,30 +10,28 @@ from typing import TYPE_CHECKING, Any
 from jioc.cli.flags import OWN_METHOD, Parser, add_fields
 from jioc.config import Config
 from jioc.data.images import listing
-from jioc.errors import Failed, Refused
+from jioc.errors import Failed, refuse_if
 from jioc.text import PLAINLY
 from jioc.training.store import model_folder, unfinished
 
 if TYPE_CHECKING:
     from jioc.training.learner import Learner
 
-STDIN = "-"
-
 
 def main(argv: list[str]) -> int:
-    about = "Print the class of each image, by a model that a run or `jioc learn` saved."
-    parser = Parser("jioc predict", description=about)
-    add = parser.add_argument
-    add("model", type=Path, help="a run's folder, or a copy of its model")
-    add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
-    add("--top", default="1", metavar="K", help="name the K best classes (1)")
-    add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
-    add("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    add("--method", metavar="FILE", help=OWN_METHOD)
+    parser = Parser(
+        "jioc predict", "Print the class of each image, by a model that a run or `jioc learn` saved."
+    )
+    parser.add("model", type=Path, help="a run's folder, or a copy of its model")
+    parser.add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
+    parser.add("--top", default="1", metavar="K", help="name the K best classes (1)")
+    parser.add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
+    parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_fields(parser, {"device": Config.model_fields["device"]})
     args = parser.parse(argv)
-    if not args.top.isdecimal() or int(args.top) < 1:
-        raise Refused(f"--top: {args.top!r} is no number of classes")
+    is_count = args.top.isdecimal() and int(args.top) >= 1
+    refuse_if(not is_count, f"--top: {args.top!r} is no number of classes")
     folder = model_folder(args.model)
     from jioc.training.load import load_model
 
@@ -45,17 +43,15 @@ def main(argv: list[str]) -> int:
         if isinstance(answer, str):
             bad += 1
             print(f"jioc: {path!r} {answer}", file=sys.stderr)
-            continue
-        answered += 1
-        _print(path, answer, args.json)
+        else:
+            answered += 1
+            _print(path, answer, args.json)
     sys.stdout.flush()
-    if not bad and not answered:
-        raise Refused("there is no image to look at")
+    refuse_if(not bad and not answered, "there is no image to look at")
     return Failed.status if bad else 0
 
 
-Answer = list[tuple[str, float]]
-"""Classes and their scores, best first."""
+Answer = list[tuple[str, float]]  # classes and their scores, best first
 
 
 def answers(
@@ -87,11 +83,8 @@ def _folder_problem(path: str) -> str:
 def paths_of(arguments: list[str]) -> Iterator[str]:
     """List every file of the arguments, those of a folder in natural order."""
     for argument in arguments:
-        for path in _on_stdin() if argument == STDIN else [argument]:
-            if os.path.isdir(path):
-                yield from below(path) or [path]
-            else:
-                yield path
+        for path in _on_stdin() if argument == "-" else [argument]:
+            yield from (below(path) if os.path.isdir(path) else []) or [path]
 
 
 def _on_stdin() -> Iterator[str]:
@@ -106,9 +99,9 @@ def below(folder: str) -> list[str]:
     """
     paths: list[str] = []
     for where, folders, files in os.walk(folder, onerror=lambda error: paths.append(error.filename)):
-        folders[:] = sorted((name for name in folders if not listing.is_litter(name)), key=listing.natural)
-        names = sorted((name for name in files if not listing.is_litter(name)), key=listing.natural)
-        paths.extend(os.path.join(where, name) for name in names)
+        for names in (folders, files):
+            names[:] = sorted((name for name in names if not listing.is_litter(name)), key=listing.natural)
+        paths.extend(os.path.join(where, name) for name in files)
     return paths
 
 

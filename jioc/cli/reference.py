@@ -9,8 +9,7 @@ from pydantic.fields import FieldInfo
 
 from jioc.cli import grid, run
 from jioc.cli.flags import Parser, show
-from jioc.config import SECTIONS, index
-from jioc.config.index import Setting
+from jioc.config import SECTIONS, Options, index
 from jioc.grid.options import LaunchOptions
 from jioc.methods import SPECS
 
@@ -32,24 +31,26 @@ BOUNDS = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
 
 def page() -> str:
     """The whole page, in Markdown."""
-    parts = [INTRODUCTION]
-    for heading, title in SECTIONS.items():
-        if heading != "options":
-            parts += [f"## {title[0].upper()}{title[1:]}\n"]
-            parts += _settings(s for s in index.every().values() if s.heading == heading)
-    parts += ["## The methods' own options\n"]
-    for spec in SPECS.values():
-        if spec.options.model_fields:
-            parts += [f"### {spec.title} (`{spec.name}`)\n", *_settings(index.own(spec.options).values())]
-    parts += ["## jioc run: files\n", *_flags(run.build_parser(SPECS["icarl"]), "files")]
-    parts += ["## jioc grid\n", *_flags(grid.build_parser(None), "the grid")]
-    parts += ["## jioc grid: where the runs go\n", TABLE]
-    parts += [_row(index.flag(name), "", field) for name, field in LaunchOptions.model_fields.items()]
-    return "\n".join(parts) + "\n"
+    sections = [(heading, title) for heading, title in SECTIONS.items() if heading != "options"]
+    methods = [spec for spec in SPECS.values() if spec.options.model_fields]
+    launch = [_row(index.flag(name), "", field) for name, field in LaunchOptions.model_fields.items()]
+    parts = [
+        INTRODUCTION,
+        *(f"## {title[0].upper()}{title[1:]}\n\n{_settings(heading)}" for heading, title in sections),
+        "## The methods' own options\n",
+        *(f"### {m.title} (`{m.name}`)\n\n{_settings('options', m.options)}" for m in methods),
+        f"## jioc run: files\n\n{_flags(run.build_parser(SPECS['icarl']), 'files')}",
+        f"## jioc grid\n\n{_flags(grid.build_parser(None), 'the grid')}",
+        "## jioc grid: where the runs go\n",
+        *[TABLE, *launch, ""],
+    ]
+    return "\n".join(parts)
 
 
-def _settings(settings: Iterable[Setting]) -> list[str]:
-    return [TABLE, *(_row(s.flag, f"`{s.path}`", s.field, s.follows) for s in settings), ""]
+def _settings(heading: str, options: type[Options] | None = None) -> str:
+    """The settings of a section."""
+    settings = [s for s in index.every(options).values() if s.heading == heading]
+    return "\n".join([TABLE, *(_row(s.flag, f"`{s.path}`", s.field, s.follows) for s in settings), ""])
 
 
 def _row(flag: str, path: str, field: FieldInfo, follows: tuple[str, ...] = ()) -> str:
@@ -60,11 +61,11 @@ def _row(flag: str, path: str, field: FieldInfo, follows: tuple[str, ...] = ()) 
     return f"| `{flag}` | {path} | {_values(field.annotation, field.metadata)} | {default} | {text} |"
 
 
-def _flags(parser: Parser, title: str) -> list[str]:
+def _flags(parser: Parser, title: str) -> str:
     """The flags of a command that are no settings, by the title of their group."""
     (group,) = (group for group in parser._action_groups if group.title == title)
     flags = [(a.option_strings[0], a.metavar or "", a.help) for a in group._group_actions]
-    return [TABLE, *(f"| `{flag}` | | {value} | | {text} |" for flag, value, text in flags), ""]
+    return "\n".join([TABLE, *(f"| `{flag}` | | {value} | | {text} |" for flag, value, text in flags), ""])
 
 
 def _values(annotation: Any, metadata: Iterable[Any] = ()) -> str:

@@ -1,4 +1,4 @@
-"""`jioc run`: one run. Heavy imports wait until the command line is right."""
+"""`jioc run`: one run. What needs torch is imported once the command line is right."""
 
 import argparse
 import shlex
@@ -6,11 +6,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from jioc.cli.flags import HELP, Parser, add_settings, given_values, usual_values, wants_help
-from jioc.config import Config, Values, digest, make
-from jioc.errors import Interrupted, Refused
+from jioc.cli.flags import HELP, Parser, add_settings, given_values, wants_help
+from jioc.config import Config, Values, digest, files, make
+from jioc.errors import Interrupted, refuse_if
 from jioc.events import Event
+from jioc.integrations import loggers
 from jioc.methods import SPECS, Spec, find_method
+from jioc.resolve import pycil, validate
+from jioc.resolve.derive import resolve
+from jioc.resolve.overlay import overlay
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
@@ -18,10 +22,7 @@ from jioc.torchrun import first_process, world_size
 def main(argv: list[str]) -> int:
     method = _method(argv)
     spec = find_method(method)
-    args = build_parser(spec, wants_help(argv)).parse(argv)
-    from jioc.integrations import loggers
-    from jioc.resolve import validate
-
+    args = build_parser(spec).parse(argv)
     log = loggers.names(args.log)
     config, notes = _config(args, method, spec)
     for note in notes + validate.unused(config) if first_process() else ():
@@ -44,7 +45,6 @@ def main(argv: list[str]) -> int:
 
 def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: list[str]) -> None:
     from jioc.cli.console import Console
-    from jioc.integrations import loggers
     from jioc.training.run import execute
 
     if not first_process():
@@ -83,51 +83,40 @@ def _method(argv: list[str]) -> str:
     file, _ = _file(args)
     method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
     if method is None and any(word.startswith("-") for word in rest):
-        likely = find_method(str(file.get("method", "icarl")))
-        build_parser(likely).parse(argv)  # this refuses the wrong flag
+        build_parser(find_method(str(file.get("method", "icarl")))).parse(argv)  # refuses the wrong flag
     method = method or args.method or file.get("method")
-    if method is None and not wants_help(argv):
-        raise Refused(f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one")
+    refuse_if(
+        method is None and not wants_help(argv),
+        f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one",
+    )
     return str(method or "icarl")
 
 
 def _file(args: argparse.Namespace) -> tuple[Values, list[str]]:
     """Read what --config or --pycil names, with notes on it."""
-    if args.config and args.pycil:
-        raise Refused("--config and --pycil exclude each other")
+    refuse_if(args.config and args.pycil, "--config and --pycil exclude each other")
     if args.pycil:
-        from jioc.resolve import pycil
-
         return pycil.read(args.pycil, ordered=bool(args.order or args.order_seed))
-    if args.config:
-        from jioc.config import files
-
-        return files.read(args.config), []
-    return {}, []
+    return files.read(args.config) if args.config else {}, []
 
 
 def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, list[str]]:
     """The resolved settings of the flags over those of a file, with notes on the file."""
-    from jioc.resolve.derive import resolve
-    from jioc.resolve.overlay import overlay
-
     file, notes = _file(args)
     flags = given_values(args, spec.options) | {"method": method}
     if args.pycil:
-        from jioc.resolve import pycil
-
-        if method != file["method"]:
-            raise Refused(f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}")
+        other = f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}"
+        refuse_if(method != file["method"], other)
         file = pycil.rescaled(file, flags)
     return resolve(make(**overlay(file, flags))), notes
 
 
-def build_parser(spec: Spec, help: bool = False) -> Parser:
-    """The flags of a run of a method. `help`: with the defaults that follow from the method."""
+def build_parser(spec: Spec) -> Parser:
+    """The flags of a run of a method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
-    parser = Parser("jioc run", usage="jioc run METHOD [options]", description=about)
-    parser.add_argument("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
-    add_settings(parser, spec, usual_values(spec) if help else None)
+    parser = Parser("jioc run", about, usage="jioc run METHOD [options]")
+    parser.add("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
+    add_settings(parser, spec)
     add = parser.add_argument_group("files").add_argument
     add("--config", type=Path, help="a config.yaml; flags override it")
     add("--pycil", type=Path, metavar="JSON", help="an experiment file of PyCIL; flags override it")

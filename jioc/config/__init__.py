@@ -30,7 +30,6 @@ from jioc.config.values import (
     by_keys,
     differences,
     digest,
-    drop,
     flat,
     make,
     nested,

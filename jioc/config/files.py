@@ -7,7 +7,7 @@ import yaml
 
 from jioc.config.schema import Config
 from jioc.config.values import Values, plain
-from jioc.errors import Refused, first_line
+from jioc.errors import Refused, first_line, refuse_if
 
 HEADER = """\
 # All settings of a run. `given` names those that somebody chose; the others follow from them, and follow anew
@@ -21,13 +21,10 @@ class UniqueKeyLoader(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> Any:
         node = super().compose_mapping_node(anchor)
         seen: set[tuple[str, str]] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":merge"):
-                continue
-            if (key.tag, key.value) in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"{key.value!r} stands there twice", problem_mark=key.start_mark
-                )
+        for key in [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]:
+            if (key.tag, key.value) in seen and not key.tag.endswith(":merge"):
+                problem = f"{key.value!r} stands there twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
             seen.add((key.tag, key.value))
         return node
 
@@ -45,8 +42,8 @@ def read(path: Path) -> Values:
         ) from None
     except (OSError, ValueError, yaml.YAMLError) as error:  # a date that does not exist is a ValueError
         raise Refused(f"{str(path)!r} cannot be read as YAML: {first_line(error)}") from None
-    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
-        raise Refused(f"{str(path)!r} is not a configuration: it holds no names and values")
+    has_names = isinstance(values, dict) and all(isinstance(key, str) for key in values)
+    refuse_if(not has_names, f"{str(path)!r} is not a configuration: it holds no names and values")
     return values
 
 

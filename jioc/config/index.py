@@ -4,23 +4,28 @@ memory              --memory            coordination.gamma1    --gamma1
 first.epochs        --first-epochs      options.kd_weight      --kd-weight
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 
 from pydantic.fields import FieldInfo
 
 from jioc.config.schema import About, Config, Coordination, Options, Schedule
 
+# later, first, second: the tasks after the first, the first task, and the second stage of a task
 STAGES = tuple(name for name, field in Config.model_fields.items() if field.annotation is Schedule)
-"""later, first, second: the tasks after the first, the first task, and the second stage of a task."""
+# the fields of `Config` that hold settings of their own
 PARTS: dict[str, type[Options]] = {**dict.fromkeys(STAGES, Schedule), "coordination": Coordination}
-"""Fields of `Config` that hold settings of their own."""
 
 
 def about(field: FieldInfo) -> About:
     """What was declared with `schema.setting`; for a method's own option nothing was."""
     extra = field.json_schema_extra
     return extra["about"] if isinstance(extra, dict) else About()  # type: ignore[return-value]
+
+
+def flag(key: str) -> str:
+    """--batch-size for batch_size."""
+    return "--" + key.replace("_", "-")
 
 
 class Setting:
@@ -30,76 +35,53 @@ class Setting:
     `key`: the name of its flag, with underscores. `follows`: what decides it where nobody gives it.
     """
 
-    def __init__(self, path: str, field: FieldInfo, whole: FieldInfo | None = None):
-        """`whole`: the field of `Config` that this setting is a part of."""
+    def __init__(self, path: str, field: FieldInfo):
         self.path, self.field, self.about = path, field, about(field)
         self.section, _, self.name = path.rpartition(".")
         self.key = f"{self.section}_{self.name}" if self.section in STAGES[1:] else self.name
         self.flag = flag(self.key)
-        of_whole = about(whole or field)
-        self.heading, self.commands = of_whole.section, of_whole.commands
-        follows = of_whole.follows if self.section == "options" else self.about.follows
+        whole = about(Config.model_fields.get(self.section or path, Config.model_fields["options"]))
+        self.heading, self.commands = whole.section, whole.commands
+        follows = whole.follows if self.section == "options" else self.about.follows
         names = (f"{self.section}{name}" if name.startswith(".") else name for name in follows)
         self.follows = tuple(name for name in names if name != path)
 
 
-def flag(key: str) -> str:
-    """--batch-size for batch_size."""
-    return "--" + key.replace("_", "-")
-
-
+@cache
 def every(options: type[Options] | None = None) -> dict[str, Setting]:
     """All settings by path, in the order of their declaration. `options`: a method's own, to include."""
-    settings: dict[str, Setting] = {}
-    for path, setting in _shared().items():
-        settings |= {path: setting} if path != "options" else own(options or Options)
-    return settings
-
-
-def own(options: type[Options]) -> dict[str, Setting]:
-    """A method's own options by path."""
-    whole, fields = Config.model_fields["options"], options.model_fields.items()
-    return {f"options.{name}": Setting(f"options.{name}", field, whole) for name, field in fields}
-
-
-@cache
-def _shared() -> dict[str, Setting]:
-    return {setting.path: setting for setting in _walk()}
-
-
-def _walk() -> Iterator[Setting]:
+    parts, settings = PARTS | {"options": options or Options}, dict[str, Setting]()
     for name, field in Config.model_fields.items():
-        if name in PARTS:
-            for key, part in PARTS[name].model_fields.items():
-                yield Setting(f"{name}.{key}", part, field)
-        else:
-            yield Setting(name, field)
+        fields = {name: field}
+        if name in parts:
+            fields = {f"{name}.{key}": part for key, part in parts[name].model_fields.items()}
+        settings |= {path: Setting(path, field) for path, field in fields.items()}
+    return settings
 
 
 def setting(path: str) -> Setting:
     """The setting of that path. An unknown path counts as a method's own option."""
-    return _shared().get(path) or Setting(path, FieldInfo(), Config.model_fields["options"])
+    return every().get(path) or Setting(path, FieldInfo())
 
 
 def grouped(*groups: str) -> tuple[str, ...]:
     """The paths of the settings of some groups."""
-    return tuple(path for path, setting in _shared().items() if setting.about.group in groups)
+    return tuple(path for path, setting in every().items() if setting.about.group in groups)
 
 
 def labelled(kind: str) -> tuple[str, ...]:
     """The paths of the settings that tables show in that way."""
-    return tuple(path for path, setting in _shared().items() if setting.about.label == kind)
+    return tuple(path for path, setting in every().items() if setting.about.label == kind)
 
 
 def taken_by(command: str) -> tuple[str, ...]:
-    """The paths of the settings that a command takes."""
-    return tuple(path for path, setting in _shared().items() if command in setting.commands)
+    """The fields of `Config` that a command takes."""
+    return tuple(name for name, field in Config.model_fields.items() if command in about(field).commands)
 
 
-MACHINE = frozenset(path for path, setting in _shared().items() if setting.about.machine)
-"""Settings that a resumed run may change."""
-SEEDS = grouped("seeds")
-"""Settings in which repetitions of a run differ."""
+# settings that a resumed run may change
+MACHINE = frozenset(path for path, setting in every().items() if setting.about.machine)
+SEEDS = grouped("seeds")  # settings in which repetitions of a run differ
 
 
 def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
@@ -110,13 +92,16 @@ def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
     return [path for path in paths if path in reached.difference(changed)]
 
 
+UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate and that of --host-kd
+    "none": ("inputs", "outputs", "strength", "distillation"),
+    "ic": ("outputs", "strength", "distillation"),
+    "oc": ("inputs",),
+    "keep": ("strength", "distillation"),
+    "drop": ("distillation",),
+}
+
+
 def without_effect(coordinate: str, host_kd: str | None) -> list[str]:
     """Names of the options of JIOC that have no part in the loss."""
-    parts = {
-        "none": {"inputs", "outputs", "distillation"},
-        "ic": {"outputs", "distillation"},
-        "oc": {"inputs"},
-    }
-    unused = parts.get(coordinate, set()) | ({"distillation"} if host_kd in ("keep", "drop") else set())
-    names = [name for name, field in Coordination.model_fields.items() if about(field).part in unused]
-    return [*names, "gamma1"] if host_kd == "keep" and "gamma1" not in names else names
+    unused = {*UNUSED_PARTS.get(coordinate, ()), *UNUSED_PARTS.get(host_kd or "", ())}
+    return [name for name, field in Coordination.model_fields.items() if about(field).part in unused]

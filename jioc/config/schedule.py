@@ -1,8 +1,10 @@
-"""Schedules: the learning rate of an epoch, and stages that are made longer, shorter, faster or slower."""
+"""Schedules: the learning rate of an epoch, the epochs of a task, and stages of another length or rate."""
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from jioc.config.index import STAGES
 from jioc.config.schema import Config, Schedule
 
 
@@ -15,22 +17,26 @@ def lr_at(schedule: Schedule, epoch: int) -> float:
 
 
 def rescale_milestones(milestones: Sequence[int], epochs: int, now: int) -> tuple[int, ...]:
-    """Move milestones of a stage of so many epochs into one of another length; those that meet become one."""
+    """Move the milestones of a stage that gets another length; those that meet become one."""
     return tuple(sorted({max(1, round(m * now / epochs)) for m in milestones}))
 
 
-def rescale(stage: Schedule, length: float, rate: float = 1.0) -> Schedule:
-    """Make a stage that many times as long, its milestones moved with it, and as fast."""
-    assert stage.epochs is not None
-    epochs = max(1, round(stage.epochs * length))
-    milestones = stage.milestones and rescale_milestones(stage.milestones, stage.epochs, epochs)
-    return stage.model_copy(
-        update={"epochs": epochs, "lr": stage.lr and stage.lr * rate, "milestones": milestones}
-    )
+def rescale(config: Config, length: float, rate: float = 1.0) -> dict[str, Any]:
+    """Make the stages that have epochs `length` times as long, and multiply their learning rates by `rate`.
+
+    Milestones move with the length. The stages are returned as config.yaml has them.
+    """
+    stages: dict[str, Any] = {}
+    for name, stage in ((name, getattr(config, name)) for name in STAGES):
+        if stage.epochs is not None:
+            epochs = max(1, round(stage.epochs * length))
+            milestones = stage.milestones and rescale_milestones(stage.milestones, stage.epochs, epochs)
+            changed = {"epochs": epochs, "lr": stage.lr and stage.lr * rate, "milestones": milestones}
+            stages[name] = stage.model_copy(update=changed).model_dump(mode="json", exclude_none=True)
+    return stages
 
 
 def total_epochs(config: Config, task: int) -> int:
     """Epochs that a task (0 for the first) trains, a second stage included."""
-    if task == 0:
-        return config.first.epochs or 0
-    return (config.later.epochs or 0) + (config.second.epochs or 0)
+    stages = [config.first] if task == 0 else [config.later, config.second]
+    return sum(stage.epochs or 0 for stage in stages)

@@ -36,7 +36,7 @@ class About:
     follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
     excludes: tuple[str, ...] = ()  # cannot be given together with it; over a file, it replaces these
     resets: tuple[str, ...] = ()  # over a file, it replaces these; they can be given together with it
-    part: str = ""  # of JIOC: inputs, outputs, or distillation (a part of outputs)
+    part: str = ""  # of JIOC, for `index.without_effect`: inputs, outputs, strength, distillation
     only: tuple[str, ...] = ()  # for an option of `jioc grid`: the values of --on that use it
     metavar: str = ""  # the name of its value in the help; by default the last word of its name
 
@@ -98,7 +98,7 @@ class Coordination(Options):
 
     coordinate: Coordinate = setting("none", label="title")
     """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
-    gamma1: Amount = setting(1.0, part="outputs")
+    gamma1: Amount = setting(1.0, part="strength")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
     gamma2: Amount = setting(1.0, part="outputs")
     """Strength of the suppression of old images on new heads."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jioc.config import index
 from jioc.config.schema import Config, Options
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 
 Values = dict[str, Any]
 
@@ -23,11 +23,11 @@ def make(**values: Any) -> Config:
         raise refusal(error) from None
     if given is None:
         return config
-    if not isinstance(given, (list, tuple)) or not all(isinstance(path, str) for path in given):
-        raise Refused("given: it should be a list of settings, such as [method, later.epochs]")
-    known = index.every()
-    if strange := [path for path in given if path not in known and not path.startswith("options.")]:
-        raise Refused(f"given: {strange[0]!r} is no setting; names are as in [method, later.epochs]")
+    are_names = isinstance(given, (list, tuple)) and all(isinstance(path, str) for path in given)
+    refuse_if(not are_names, "given: it should be a list of settings, such as [method, later.epochs]")
+    for path in given:
+        known = path in index.every() or path.startswith("options.")
+        refuse_if(not known, f"given: {path!r} is no setting; names are as in [method, later.epochs]")
     return config.filled(tuple(path for path in flat(plain(config)) if path in given))
 
 
@@ -51,16 +51,17 @@ def flat(values: Values, prefix: str = "") -> Values:
 
 
 def nested(values: Values) -> Values:
-    """Turn settings by dotted names into nested ones; what is nested already stays so."""
+    """Turn settings by dotted names into nested ones; what is nested already stays so.
+
+    A value in the place of a section (later: 5) stays too, so that `make` refuses it.
+    """
     sections: Values = {}
-    for key, value in values.items():
-        section, _, name = key.rpartition(".")
-        if section:
-            sections.setdefault(section, {})[name] = value
-        elif isinstance(value, dict):
-            sections.setdefault(key, {}).update(value)
-        else:
-            sections[key] = value
+    for path, value in flat(values).items():
+        section, _, name = path.rpartition(".")
+        if not section:
+            sections[name] = value
+        elif isinstance(sections.setdefault(section, {}), dict):
+            sections[section][name] = value
     return sections
 
 
@@ -78,14 +79,6 @@ def at(values: Values, path: str) -> Any:
     return value
 
 
-def drop(values: Values, path: str) -> None:
-    """Remove a setting, where it is there."""
-    section, _, name = path.rpartition(".")
-    settings = values.get(section) if section else values
-    if isinstance(settings, dict):
-        settings.pop(name, None)
-
-
 def differences(a: Values, b: Values) -> list[str]:
     """Dotted names of the settings in which two configurations differ, whoever chose them."""
     a, b = flat(a), flat(b)
@@ -98,13 +91,11 @@ def differences(a: Values, b: Values) -> list[str]:
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     """Turn pydantic's first complaint into a sentence that names the flag; without a prefix, the setting."""
     first = error.errors()[0]
-    names = [name for name in first["loc"] if isinstance(name, str)]
+    place = [str(name) for name in first["loc"]]
     if first["type"] == "extra_forbidden":
-        hint = _hint(names[0]) if error.title == "Config" and len(first["loc"]) == 1 else ""
-        return Refused(f"unknown setting {'.'.join(map(str, first['loc']))!r} in the configuration{hint}")
-    names = [name for name in names if not name.startswith(("constrained", "literal", "function"))]
-    path = ".".join(names[:2]) if names and names[0] in index.PARTS else (names or [str(error.title)])[0]
-    path = path.removeprefix("options.")
+        hint = _hint(place[0]) if error.title == "Config" and len(place) == 1 else ""
+        return Refused(f"unknown setting {'.'.join(place)!r} in the configuration{hint}")
+    path = ".".join(place[:2] if place and place[0] in index.PARTS else place[:1]) or error.title
     name = index.setting(path).flag if prefix else path.rpartition(".")[2]
     why = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
     why = why.replace("input should be", "it should be")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jioc.config import Config, Schedule, Values, flat, index, nested, rescale_milestones
+from jioc.config import Config, Values, flat, index, nested, rescale_milestones
 from jioc.data.catalogue import Entry, network_for, usual_canvas, with_name
 from jioc.data.find import find_dataset, image_size
 from jioc.methods import Spec, find_method, own_options
@@ -45,63 +45,49 @@ class Known:
             if self.values.get(path) is None:
                 self.values[path] = rule(self)
         for stage in index.STAGES:
-            usual, path = self.stage(stage), f"{stage}.milestones"
-            cosine = self.values[f"{stage}.decay"] == "cosine"
-            if cosine or (self.values[path] == () and usual is not None and usual.milestones is None):
+            path = f"{stage}.milestones"
+            has_stage = getattr(self.spec, stage, None) is not None
+            never_falls = has_stage and not self.usual(path) and not self.values[path]
+            if never_falls or self.values[f"{stage}.decay"] == "cosine":
                 self.values[path] = None
         return self
 
     def follows(self, path: str) -> Any:
         """The value that a setting would have if nobody had given it and all others stayed as they are."""
-        if path in RULES:
-            return RULES[path](self)
-        section, _, name = path.rpartition(".")
-        if section == "options":
-            field = self.spec.options.model_fields.get(name) if self.spec else None
-            return field.default if field else None
-        return index.setting(path).field.default
+        setting = index.every(self.spec and self.spec.options).get(path)
+        value = RULES[path](self) if path in RULES else setting and setting.field.default
+        return list(value) if isinstance(value, tuple) else value
 
     def departures(self) -> Values:
         """The settings that do not have the value that follows from the others. For values as in JSON."""
-        departing = {}
-        for path, value in self.values.items():
-            usual = self.follows(path)
-            if value is not None and value != (list(usual) if isinstance(usual, tuple) else usual):
-                departing[path] = value
-        return departing
+        given = {path: value for path, value in self.values.items() if value is not None}
+        return {path: value for path, value in given.items() if value != self.follows(path)}
 
-    # --- used by the rules ---
-
-    def stage(self, name: str) -> Schedule | None:
-        """The method's usual schedule of a stage."""
-        return getattr(self.spec, name) if self.spec else None
-
-    def ratio(self, name: str) -> float:
-        """How many times as long (epochs), or as fast (lr), as usual for the method the later tasks are."""
-        usual, now = getattr(self.stage("later"), name), self.values.get(f"later.{name}")
-        return 1.0 if None in (usual, now) else now / usual
+    def usual(self, path: str) -> Any:
+        """The method's own value of a setting of a schedule, such as first.epochs."""
+        stage, _, name = path.partition(".")
+        return getattr(getattr(self.spec, stage, None), name, None)
 
 
 Rule = Callable[[Known], Any]
 
 
-def _as_usual(name: str, stage: str, known: Known) -> Any:
-    return getattr(known.stage(stage), name, None)
-
-
-def _scaled(name: str, stage: str, known: Known) -> Any:
-    """The usual epochs or learning rate, scaled as those of the later tasks are."""
-    usual = _as_usual(name, stage, known)
-    if usual is None or stage == "later":
+def _scaled(known: Known, path: str) -> Any:
+    """The method's own epochs or learning rate, scaled as those of the later tasks are."""
+    stage, _, name = path.partition(".")
+    usual, later, now = known.usual(path), known.usual(f"later.{name}"), known.values.get(f"later.{name}")
+    if stage == "later" or None in (usual, later, now):
         return usual
-    return max(1, round(usual * known.ratio(name))) if name == "epochs" else usual * known.ratio(name)
+    return max(1, round(usual * (now / later))) if name == "epochs" else usual * (now / later)
 
 
-def _milestones(stage: str, known: Known) -> tuple[int, ...] | None:
-    usual, epochs = known.stage(stage), known.values.get(f"{stage}.epochs")
-    if usual is None or not usual.milestones or not epochs or known.values.get(f"{stage}.decay") == "cosine":
+def _milestones(known: Known, path: str) -> tuple[int, ...] | None:
+    """The method's own milestones, moved as the stage got longer or shorter; none along a cosine."""
+    stage = path.partition(".")[0]
+    epochs, decay = (known.values.get(f"{stage}.{name}") for name in ("epochs", "decay"))
+    if not known.usual(path) or not epochs or decay == "cosine":
         return None
-    return rescale_milestones(usual.milestones, usual.epochs or epochs, epochs)
+    return rescale_milestones(known.usual(path), known.usual(f"{stage}.epochs") or epochs, epochs)
 
 
 def _size(known: Known) -> int | None:
@@ -109,13 +95,11 @@ def _size(known: Known) -> int | None:
 
 
 def _canvas(known: Known) -> int | None:
-    size = known.values.get("image_size")
-    if known.entry is None or size is None:
-        return None
-    return usual_canvas(size) if known.entry.source == "image_files" else size
+    size = known.values.get("image_size") if known.entry else None
+    return usual_canvas(size) if size and known.entry and known.entry.source == "image_files" else size
 
 
-def _network(part: int, known: Known) -> str | None:
+def _network(known: Known, part: int) -> str | None:
     """The backbone (0) or its stem (1): the data set's, or the one that suits the size."""
     if known.entry is None:
         return None
@@ -123,18 +107,24 @@ def _network(part: int, known: Known) -> str | None:
     return usual or network_for(known.values.get("image_size") or 1)[part]
 
 
+SCHEDULE: dict[str, Callable[..., Any]] = {  # the rules of each stage
+    "epochs": _scaled,
+    "lr": _scaled,
+    "decay": Known.usual,
+    "milestones": _milestones,
+    "weight_decay": Known.usual,
+}
 RULES: dict[str, Rule] = {  # each after those that it follows from
     "image_size": _size,
     "canvas": _canvas,
-    "backbone": partial(_network, 0),
-    "stem": partial(_network, 1),
+    "backbone": partial(_network, part=0),
+    "stem": partial(_network, part=1),
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,
     "init_seed": lambda known: known.values.get("seed"),
     "data_seed": lambda known: known.values.get("seed"),
+    **{
+        f"{stage}.{name}": partial(rule, path=f"{stage}.{name}")
+        for stage in index.STAGES
+        for name, rule in SCHEDULE.items()
+    },
 }
-for stage in index.STAGES:
-    RULES[f"{stage}.epochs"] = partial(_scaled, "epochs", stage)
-    RULES[f"{stage}.lr"] = partial(_scaled, "lr", stage)
-    RULES[f"{stage}.decay"] = partial(_as_usual, "decay", stage)
-    RULES[f"{stage}.milestones"] = partial(_milestones, stage)
-    RULES[f"{stage}.weight_decay"] = partial(_as_usual, "weight_decay", stage)

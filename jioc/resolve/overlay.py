@@ -1,12 +1,9 @@
 """Lay settings over others: flags over --config, a run of a grid over its base, flags over a recipe."""
 
-import copy
 from contextlib import suppress
 from typing import Any
 
-from pydantic import ValidationError
-
-from jioc.config import Schedule, Values, at, drop, flat, index, make, rescale_milestones
+from jioc.config import Values, flat, index, make, nested, rescale_milestones
 from jioc.errors import Refused
 from jioc.methods import find_method
 from jioc.resolve.derive import Known
@@ -18,27 +15,20 @@ def overlay(below: Values, above: Values) -> Values:
     A run's own config.yaml names what was given. The rest of it is dropped where `above` changes what it
     follows from, and will follow anew. Milestones that were given move with the length of their stage.
     """
-    both, before, over = copy.deepcopy(below), given_names(below), given_names(above)
-    changed = [path for path in over if str(at(above, path)) != str(at(below, path))]
-    for path in index.affected(changed, flat(below)):
-        if path not in before and at(below, path) is not None:
-            drop(both, path)
-    replaced = {path for path, value in flat(above).items() if value is None}
-    for path in over:
-        about = index.setting(path).about
-        replaced.update(about.excludes, about.resets)
-    for path in replaced:
-        drop(both, path)
-    for name, value in above.items():
-        if isinstance(value, dict) and isinstance(both.get(name), dict):
-            value = both[name] | value
-        both[name] = value
+    old, new = flat(below), flat(above)
+    given_below, given_above = given_names(below), given_names(above)
+    changed = [path for path in given_above if str(new.get(path)) != str(old.get(path))]
+    follow_anew = set(index.affected(changed, old)).difference(given_below)
+    rivals = (about.excludes + about.resets for about in (index.setting(path).about for path in given_above))
+    replaced = {path for path, value in new.items() if value is None}.union(*rivals)
+    both = {path: value for path, value in old.items() if path not in follow_anew | replaced} | new
     if "given" in both:
-        both["given"] = [*dict.fromkeys([*(path for path in before if path not in replaced), *over])]
+        both["given"] = [*dict.fromkeys([*(p for p in given_below if p not in replaced), *given_above])]
     for stage in index.STAGES:
-        if at(both, f"{stage}.milestones") and at(above, f"{stage}.milestones") is None:
-            both[stage]["milestones"] = _moved(below[stage], stage, both)
-    return both
+        path = f"{stage}.milestones"
+        if both.get(path) and new.get(path) is None:
+            both[path] = _moved(both, stage, old.get(f"{stage}.epochs"))
+    return nested(both)
 
 
 def given_names(values: Values) -> list[str]:
@@ -47,20 +37,15 @@ def given_names(values: Values) -> list[str]:
     return list(named) if isinstance(named, list) else [p for p, v in flat(values).items() if v is not None]
 
 
-def _moved(written: Values, stage: str, values: Values) -> Any:
-    """Move milestones that were written for another length of the stage; leave what is no schedule alone."""
-    with suppress(ValidationError, Refused):
-        before = Schedule.model_validate(written).epochs
-        now = _length(stage, values)
-        if before is not None and now is not None and before != now:
-            return [*rescale_milestones(Schedule.model_validate(values[stage]).milestones or (), before, now)]
-    return values[stage]["milestones"]
-
-
-def _length(stage: str, values: Values) -> Any:
-    """The epochs of a stage: as given, or as they follow from the method and the later tasks."""
-    stages = {name: values.get(name, {}) for name in index.STAGES}
-    known = flat(make(method="", **stages).model_dump(include=set(index.STAGES)))
-    if known[f"{stage}.epochs"] is None and isinstance(values.get("method"), str):
-        known = Known(known, find_method(values["method"])).fill().values
-    return known[f"{stage}.epochs"]
+def _moved(values: Values, stage: str, written_for: Any) -> Any:
+    """Move milestones that were written for so many epochs; leave what is no schedule alone."""
+    stages = {path: value for path, value in values.items() if path.partition(".")[0] in index.STAGES}
+    with suppress(Refused):
+        before = getattr(make(method="", **nested(stages | {f"{stage}.epochs": written_for})), stage)
+        now = flat(make(method="", **nested(stages)).model_dump(include={*index.STAGES}))
+        if now[f"{stage}.epochs"] is None and isinstance(values.get("method"), str):
+            now = Known(now, find_method(values["method"])).fill().values
+        epochs = now[f"{stage}.epochs"]
+        if before.epochs and epochs and before.epochs != epochs:
+            return [*rescale_milestones(before.milestones, before.epochs, epochs)]
+    return values[f"{stage}.milestones"]

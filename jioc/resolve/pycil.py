@@ -8,16 +8,14 @@ option that departs in the same way is set. `docs/pycil.md` explains it to users
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from jioc.config import make, rescale
-from jioc.config.index import STAGES
+from jioc.config import Values, flat, make, nested, rescale
+from jioc.config.index import STAGES, flag
 from jioc.data.find import find_dataset
-from jioc.errors import Refused, unknown
+from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
 from jioc.methods import SPECS, Spec, own_options
 
-Targets = dict[str, tuple[str, ...]]
-"""The dotted names of the settings that a key of PyCIL sets."""
+Targets = dict[str, tuple[str, ...]]  # the dotted names of the settings that a key of PyCIL sets
 
 STEPS: Targets = {  # the first task has its own numbers; the rate falls at milestones
     "init_epoch": ("first.epochs",),
@@ -61,32 +59,32 @@ DECAYS = {"init_lr_decay": 0.1, "lrate_decay": 0.1}
 
 
 @dataclass(frozen=True)
-class Known:
+class MethodKeys:
     """The keys of a method of PyCIL, in addition to those that all have."""
 
     targets: Targets
-    only: dict[str, Any] = field(default_factory=lambda: dict(DECAYS))  # keys with a single value here
+    only: Values = field(default_factory=lambda: dict(DECAYS))  # keys with a single value here
     ignored: tuple[str, ...] = ()  # keys that change nothing in PyCIL either
     cosine: bool = False  # its networks are called cosine_...
-    options: dict[str, Any] = field(default_factory=dict)  # the options that do as PyCIL's code
+    options: Values = field(default_factory=dict)  # the options that do as PyCIL's code
 
 
 METHODS = {
-    "finetune": Known(STEPS),
-    "replay": Known(STEPS),
-    "lwf": Known({**STEPS, **TEMPERATURE, "lamda": ("options.kd_weight",)}),
-    "icarl": Known({**STEPS, **TEMPERATURE}),
-    "wa": Known({**STEPS, **TEMPERATURE}),
-    "der": Known(STEPS),
-    "bic": Known({**_shared("first", "later", "second"), **TEMPERATURE}, options={"bias_loss": "pycil"}),
-    "podnet": Known(PODNET, only={}, cosine=True, options={"nca": "pycil"}),
-    "coil": Known(
+    "finetune": MethodKeys(STEPS),
+    "replay": MethodKeys(STEPS),
+    "lwf": MethodKeys({**STEPS, **TEMPERATURE, "lamda": ("options.kd_weight",)}),
+    "icarl": MethodKeys({**STEPS, **TEMPERATURE}),
+    "wa": MethodKeys({**STEPS, **TEMPERATURE}),
+    "der": MethodKeys(STEPS),
+    "bic": MethodKeys({**_shared("first", "later", "second"), **TEMPERATURE}, options={"bias_loss": "pycil"}),
+    "podnet": MethodKeys(PODNET, only={}, cosine=True, options={"nca": "pycil"}),
+    "coil": MethodKeys(
         {**_shared("first", "later"), **TEMPERATURE, "sinkhorn": ("options.sinkhorn",)},
         only={**DECAYS, "norm_term": 3.0, "reg_term": 1e-3},
         ignored=("calibration_term",),
         cosine=True,
     ),
-    "foster": Known(
+    "foster": MethodKeys(
         {**FOSTER, **TEMPERATURE},
         only={"is_teacher_wa": False, "is_student_wa": False},
         ignored=("wa_value",),
@@ -99,48 +97,43 @@ IGNORED = ("prefix", "num_workers", "wb-project")
 COIL_MEMORY = 2000  # in PyCIL's code, whatever the file holds
 
 
-def read(path: Path, ordered: bool = False) -> tuple[dict[str, Any], list[str]]:
+def read(path: Path, ordered: bool = False) -> tuple[Values, list[str]]:
     """Read the settings of a PyCIL file, and notes on them for the user.
 
     `ordered`: the class order comes from a flag, so the file may list several seeds.
     """
-    given, notes = _load(path), list[str]()
-    place = f"in {path.name!r}"
+    given, notes, place = _load(path), list[str](), f"in {path.name!r}"
     name = str(given["model_name"]).lower()
-    if name not in METHODS:
-        raise unknown(f"model_name {place}", name, METHODS)
+    refuse_unknown(f"model_name {place}", name, METHODS)
     known, spec = METHODS[name], SPECS[name]
     _refuse_unknown(given, known, name, place)
     values = _usual(spec, known) | {"data": str(given["dataset"]).lower()}
     _fill(values, given, {**COMMON, **known.targets}, place)
     values["backbone"] = _backbone(str(given["convnet_type"]).lower(), known, name, place)
     _memory(given, values, name, place, notes)
-    _order(given, values, place, ordered)
+    if not ordered:
+        _order(given, values, place)
     _device(given, values, place, notes)
     for key, value in known.options.items():
-        notes.append(f"as in PyCIL's code, --{key.replace('_', '-')} {value}, unless a flag says otherwise")
+        notes.append(f"as in PyCIL's code, {flag(key)} {value}, unless a flag says otherwise")
     try:
-        own_options(spec, make(**values).options)
+        own_options(spec, make(**nested(values)).options)
     except Refused as error:
         raise Refused(f"{place} {error}") from None
-    return values, notes
+    return nested(values), notes
 
 
-def rescaled(values: dict[str, Any], flags: dict[str, Any]) -> dict[str, Any]:
+def rescaled(values: Values, flags: Values) -> Values:
     """Scale all stages of a file to --epochs and --lr, so that they keep the file's own proportions."""
-    file, scaled = make(**values), dict(values)
-    wanted = make(method=file.method, later=flags.get("later", {})).later
+    file = make(**values)
+    given = make(method=file.method, later=flags.get("later", {})).later
     length, rate = (
-        (getattr(wanted, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")
+        (getattr(given, n) or getattr(file.later, n)) / getattr(file.later, n) for n in ("epochs", "lr")
     )
-    for name in STAGES:
-        stage = getattr(file, name)
-        if stage.epochs is not None:
-            scaled[name] = rescale(stage, length, rate).model_dump(exclude_none=True)
-    return scaled
+    return values | rescale(file, length, rate)
 
 
-def _load(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> Values:
     """Read the JSON; refuse what is no file of PyCIL."""
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
@@ -148,112 +141,103 @@ def _load(path: Path) -> dict[str, Any]:
         raise Refused(f"there is no PyCIL file {str(path)!r}") from None
     except (OSError, ValueError, RecursionError) as error:
         raise Refused(f"{str(path)!r} cannot be read as JSON: {error}") from None
-    if not isinstance(given, dict):
-        raise Refused(f"{str(path)!r} is no PyCIL file: it holds no names and values")
-    missing = [key for key in NEEDED if key not in given]
-    if missing:
-        raise Refused(f"{str(path)!r} is no PyCIL file: it has no {missing[0]!r}")
+    wrong = f"{str(path)!r} is no PyCIL file: it"
+    refuse_if(not isinstance(given, dict), f"{wrong} holds no names and values")
+    for key in NEEDED:
+        refuse_if(key not in given, f"{wrong} has no {key!r}")
     for key in ("shuffle", "fixed_memory"):
-        if not isinstance(given.get(key, False), bool):
-            raise Refused(f"{key} in {path.name!r} is {given[key]!r}; it should be true or false")
+        value = given.get(key, False)
+        refuse_if(
+            not isinstance(value, bool), f"{key} in {path.name!r} is {value!r}; it should be true or false"
+        )
     return given
 
 
-def _refuse_unknown(given: dict[str, Any], known: Known, name: str, place: str) -> None:
+def _refuse_unknown(given: Values, known: MethodKeys, name: str, place: str) -> None:
     """Refuse keys that nobody knows, and values that have no counterpart here."""
     keys = {*NEEDED, *MORE, *IGNORED, *COMMON, *known.targets, *known.only, *known.ignored}
     strange = [key for key in given if key not in keys]
     if len(strange) == 1:
         raise unknown(f"key {place} for {name}", strange[0], keys)
-    if strange:
-        raise Refused(f"unknown keys {place} for {name}: {', '.join(map(repr, strange))}")
-    for key, value in known.only.items():
-        if given.get(key, value) != value:
-            raise Refused(
-                f"{key} {given[key]!r} {place} has no counterpart: {name} is here with {value!r} alone"
-            )
+    refuse_if(strange, f"unknown keys {place} for {name}: {', '.join(map(repr, strange))}")
+    for key, only in known.only.items():
+        value = given.get(key, only)
+        refuse_if(
+            value != only, f"{key} {value!r} {place} has no counterpart: {name} is here with {only!r} alone"
+        )
 
 
-def _usual(spec: Spec, known: Known) -> dict[str, Any]:
+def _usual(spec: Spec, known: MethodKeys) -> Values:
     """The method with all schedules of PyCIL's code, so that a key of the file changes nothing else."""
     stages = {name: stage for name in STAGES if (stage := getattr(spec, name)) is not None}
     schedules = {name: stage.model_dump(exclude_none=True) for name, stage in stages.items()}
-    return {"method": spec.name, **schedules, "options": dict(known.options)}
+    return flat({"method": spec.name, **schedules, "options": known.options})
 
 
-def _fill(values: dict[str, Any], given: dict[str, Any], targets: Targets, place: str) -> None:
+def _fill(values: Values, given: Values, targets: Targets, place: str) -> None:
     """Set what each key stands for. Versions of PyCIL differ in names; refuse two that disagree."""
     set_by: dict[str, str] = {}
     for key in [key for key in targets if key in given]:
-        if given[key] is None:
-            raise Refused(f"{key} {place} has no value")
+        refuse_if(given[key] is None, f"{key} {place} has no value")
         for target in targets[key]:
             before = set_by.setdefault(target, key)
-            if before != key and given[before] != given[key]:
-                raise Refused(f"{before} and {key} {place} contradict each other")
-            section, _, part = target.rpartition(".")
-            (values[section] if section else values)[part] = given[key]
+            differ = before != key and given[before] != given[key]
+            refuse_if(differ, f"{before} and {key} {place} contradict each other")
+            values[target] = given[key]
 
 
-def _backbone(network: str, known: Known, name: str, place: str) -> str:
+def _backbone(network: str, known: MethodKeys, name: str, place: str) -> str:
     """Take cosine_ off the name: it means no last ReLU, and here the method decides that."""
     plain = network.removeprefix("cosine_")
-    if (plain != network) != known.cosine:
-        kind = "with cosine_ networks alone" if known.cosine else "without cosine_ networks"
-        raise Refused(
-            f"convnet_type {network!r} {place}: {name} is here {kind}; "
-            f"{'cosine_' * known.cosine}{plain} would be known"
-        )
+    kind = "with cosine_ networks alone" if known.cosine else "without cosine_ networks"
+    refuse_if(
+        (plain != network) != known.cosine,
+        f"convnet_type {network!r} {place}: {name} is here {kind}; "
+        f"{'cosine_' * known.cosine}{plain} would be known",
+    )
     return plain
 
 
-def _memory(given: dict[str, Any], values: dict[str, Any], name: str, place: str, notes: list[str]) -> None:
+def _memory(given: Values, values: Values, name: str, place: str, notes: list[str]) -> None:
     """Set the memory: a total, or exemplars of each class."""
-    fixed = given.get("fixed_memory", False)
+    fixed, per_class = given.get("fixed_memory", False), given.get("memory_per_class")
+    refuse_if(fixed and per_class is None and name != "coil", f"fixed_memory {place} needs memory_per_class")
     if name == "coil":
         values["memory"] = COIL_MEMORY
         if fixed or given["memory_size"] != COIL_MEMORY:
             notes.append(
                 f"PyCIL's COIL keeps {COIL_MEMORY} exemplars whatever the file says; --memory changes that"
             )
-    elif not fixed:
-        values["memory"] = given["memory_size"]
-    elif given.get("memory_per_class") is None:
-        raise Refused(f"fixed_memory {place} needs memory_per_class")
+    elif fixed:
+        values["memory_per_class"] = per_class
+        notes.append(f"fixed_memory: {per_class} exemplars of each class; memory_size has no effect")
     else:
-        values["memory_per_class"] = given["memory_per_class"]
-        notes.append(
-            f"fixed_memory: {given['memory_per_class']} exemplars of each class; memory_size has no effect"
-        )
+        values["memory"] = given["memory_size"]
 
 
-def _order(given: dict[str, Any], values: dict[str, Any], place: str, ordered: bool) -> None:
+def _order(given: Values, values: Values, place: str) -> None:
     """Set the class order by PyCIL's seed. Its weights always start from seed 1, as ours do by default."""
-    if ordered:
-        return
-    if not given["shuffle"]:
-        values["order"] = tuple(range(find_dataset(values["data"]).classes))
-        return
     seeds = given["seed"] if isinstance(given["seed"], list) else [given["seed"]]
-    if len(seeds) != 1:
-        raise Refused(
-            f"seed {place} lists {len(seeds)} class orders, and a run has one: choose with --order-seed "
-            "(jioc grid --seeds varies the weights and the data order)"
-        )
-    values["order_seed"] = seeds[0]
+    refuse_if(
+        given["shuffle"] and len(seeds) != 1,
+        f"seed {place} lists {len(seeds)} class orders, and a run has one: choose with --order-seed "
+        "(jioc grid --seeds varies the weights and the data order)",
+    )
+    if given["shuffle"]:
+        values["order_seed"] = seeds[0]
+    else:
+        values["order"] = tuple(range(find_dataset(values["data"]).classes))
 
 
-def _device(given: dict[str, Any], values: dict[str, Any], place: str, notes: list[str]) -> None:
+def _device(given: Values, values: Values, place: str, notes: list[str]) -> None:
     """Set the device; -1 is the CPU."""
-    devices = given.get("device", [])
-    devices = [str(d) for d in (devices if isinstance(devices, list) else [devices])]
-    if devices == ["-1"]:
-        values["device"] = "cpu"
-    elif not all(d.isdecimal() for d in devices):
-        raise Refused(f"device {given['device']!r} {place} names no GPUs by number; -1 is the CPU")
-    elif len(devices) > 1:
+    named = given.get("device", [])
+    devices = [str(d) for d in (named if isinstance(named, list) else [named])]
+    wrong = devices != ["-1"] and not all(d.isdecimal() for d in devices)
+    refuse_if(wrong, f"device {named!r} {place} names no GPUs by number; -1 is the CPU")
+    if len(devices) > 1:
         notes.append(
             f"one device is used; PyCIL splits each batch, and its batch statistics, over {len(devices)}"
         )
     elif devices and devices != ["0"]:
-        values["device"] = f"cuda:{devices[0]}"
+        values["device"] = "cpu" if devices == ["-1"] else f"cuda:{devices[0]}"

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from jioc.config import Options, Schedule, Seed, Values, at, files, index, make, nested, refusal, rescale
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.methods import Spec, find_method, own_options
 from jioc.resolve import validate
 from jioc.resolve.overlay import given_names, overlay
@@ -41,16 +41,11 @@ def scaled(values: Values, spec: Spec, scale: float) -> Values:
     """Make the schedules `scale` times as long; a stage that has no length follows the later tasks."""
     if scale == 1:
         return values
-    config, longer = make(**values), dict(values)
-    for name in index.STAGES:
-        stage: Schedule = getattr(config, name)
-        if name == "later" and stage.epochs is None:
-            stage = stage.model_copy(update={"epochs": spec.later.epochs})
-        if stage.epochs is not None:
-            longer[name] = rescale(stage, scale).model_dump(mode="json", exclude_none=True)
-            if "given" in longer:
-                longer["given"] = [*longer["given"], f"{name}.epochs"]
-    return longer
+    config = make(**values)
+    later = {"epochs": spec.later.epochs} | config.later.model_dump(exclude_none=True)
+    stages = rescale(config.model_copy(update={"later": Schedule(**later)}), scale)
+    given = [*values.get("given", ()), *(f"{name}.epochs" for name in stages)]
+    return values | stages | ({"given": given} if "given" in values else {})
 
 
 # --- in a file ---
@@ -68,20 +63,17 @@ class File(Options):
 
 def read(path: Path) -> Recipe:
     """Read a recipe; its settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
+    values = files.read(path)
     try:
-        file = File.model_validate(files.read(path))
-    except ValidationError as error:
-        raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
-    if not file.runs and not file.matrix:
-        raise Refused(f"{str(path)!r} holds neither runs nor a matrix")
-    runs: Runs = {}
-    try:
+        file, runs = File.model_validate(values), Runs()
+        refuse_if(not file.runs and not file.matrix, "it holds neither runs nor a matrix")
         for name, values in _combined(file):
-            if name in runs:
-                raise Refused(f"two runs are called {name!r}")
+            refuse_if(name in runs, f"two runs are called {name!r}")
             runs[name] = values
         if all(at(values, "coordination.coordinate") == "none" for values in runs.values()):
             validate.idle_coordination("none", nested(file.base).get("coordination", {}))
+    except ValidationError as error:
+        raise Refused(f"{str(path)!r}: {refusal(error, '')}") from None
     except Refused as error:
         raise Refused(f"{str(path)!r}: {error}") from None
     return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
@@ -89,21 +81,20 @@ def read(path: Path) -> Recipe:
 
 def _combined(file: File) -> Iterator[tuple[str, Values]]:
     """The runs of a file: each of `runs` with each combination of the matrix, over the base."""
-    if empty := [key for key, values in file.matrix.items() if not values]:
-        raise Refused(f"{empty[0]} has no values in the matrix")
-    if "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values()):
-        raise Refused("a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
-    base = overlay(PLAIN, _without_seed(nested(file.base)))
-    axes = [[(key, value) for value in values] for key, values in file.matrix.items()]
+    seeded = "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values())
+    refuse_if(seeded, "a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
+    for key, choices in file.matrix.items():
+        refuse_if(not choices, f"{key} has no values in the matrix")
+    stay = {*given_names(file.base)} - {"seed"}  # not the seeds that follow from it: a grid has its own
+    base = overlay(PLAIN, {k: v for k, v in file.base.items() if k not in index.SEEDS or k in stay})
+    axes = [[(key, value) for value in choices] for key, choices in file.matrix.items()]
     runs, cells = (file.runs or {"": {}}).items(), itertools.product(*axes)
     for (run, change), cell in itertools.product(runs, cells):
         name = "-".join([run] * bool(run) + [_label(key, value) for key, value in cell])
-        if not NAME.fullmatch(name):
-            raise Refused(f"{name!r} cannot name a folder; letters, digits and . _ + - can")
-        own = overlay(nested(change or {}), nested(dict(cell)))
+        refuse_if(not NAME.fullmatch(name), f"{name!r} cannot name a folder; letters, digits and . _ + - can")
+        own = overlay(change or {}, dict(cell))
         values = overlay(base, own)
-        if "method" not in values:
-            raise Refused(f"run {name!r} has no method")
+        refuse_if("method" not in values, f"run {name!r} has no method")
         try:
             config = make(**values)
             spec = find_method(config.method)
@@ -113,12 +104,6 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
         except Refused as error:
             raise Refused(f"run {name!r}: {error}") from None
         yield name, values
-
-
-def _without_seed(base: Values) -> Values:
-    """Take out the seed that the base may have, and the seeds that follow from it: a grid has its own."""
-    stay = {*given_names(base)} - {"seed"}
-    return {name: value for name, value in base.items() if name not in index.SEEDS or name in stay}
 
 
 def _label(key: str, value: Any) -> str:

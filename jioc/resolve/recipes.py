@@ -4,12 +4,15 @@ A recipe is a function that returns named settings, nested as in config.yaml. A 
 recipes can share a folder, and a run of two recipes runs once.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jioc.config import Values
-from jioc.errors import unknown
+from jioc.errors import refuse_unknown
 from jioc.methods import FIRST
 from jioc.resolve import recipe_file
 from jioc.resolve.pycil import METHODS
@@ -43,14 +46,11 @@ class Column:
 
     def values(self, row: str) -> Values:
         """The settings of a row: a method, perhaps with + and the word of --coordinate."""
-        method, _, coordinate = row.partition("+")
-        values: Values = {"method": method, "data": self.data, "backbone": self.backbone}
-        values |= {"memory": self.memory, "tasks": 5 if self.data == "cifar10" else 10}
-        if self.tail:
-            values["long_tail"] = "paper"
-        if coordinate:
-            values["coordination"] = {"coordinate": coordinate}
-        return values
+        method, _, loss = row.partition("+")
+        tail = {"long_tail": "paper"} if self.tail else {}
+        coordination = {"coordination": {"coordinate": loss}} if loss else {}
+        values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
+        return values | {"tasks": 5 if self.data == "cifar10" else 10} | tail | coordination
 
     def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
         """Each row as published, and once more as PyCIL, which the paper uses, departs from it."""
@@ -60,10 +60,6 @@ class Column:
                 yield f"{self.prefix}-{row}-pycil", self.values(row) | {"options": METHODS[row].options}
 
 
-def columns(data: str, backbone: str, *memories: int, tail: bool = False) -> list[Column]:
-    return [Column(data, backbone, memory, tail) for memory in memories]
-
-
 RES18_TAIL = Column("cifar100", "resnet18", 1000, tail=True)
 RES18 = Column("cifar100", "resnet18", 1000)
 RES32 = Column("cifar100", "resnet32", 1000)
@@ -71,38 +67,27 @@ RES32_TAIL = Column("cifar100", "resnet32", 1000, tail=True)
 RES32_LARGE = Column("cifar100", "resnet32", 2000)
 
 
-def table2() -> Runs:
-    where = [
-        *columns("cifar10", "resnet18", 1000, 1500, tail=True),
-        *columns("cifar100", "resnet18", 1000, 1500, tail=True),
-        *columns("cifar100", "resnet32", 1000, 1500, tail=True),
+TABLE2 = [
+    Column(data, backbone, memory, tail=True)
+    for data, backbone in [("cifar10", "resnet18"), ("cifar100", "resnet18"), ("cifar100", "resnet32")]
+    for memory in (1000, 1500)
+]
+TABLE3 = [
+    Column(data, backbone, memory)
+    for data, backbone, memories in [
+        ("miniimagenet", "resnet18", (1000, 2000)),
+        ("tinyimagenet", "resnet18", (1000, 2000)),
+        ("cub200", "resnet18", (500,)),
+        ("cifar100", "resnet18", (1000, 2000)),
+        ("cifar100", "resnet32", (1000, 2000)),
     ]
-    return {name: values for column in where for name, values in column.runs(HOSTS)}
+    for memory in memories
+]
 
 
-def table3() -> Runs:
-    where = [
-        *columns("miniimagenet", "resnet18", 1000, 2000),
-        *columns("tinyimagenet", "resnet18", 1000, 2000),
-        *columns("cub200", "resnet18", 500),
-        *columns("cifar100", "resnet18", 1000, 2000),
-        *columns("cifar100", "resnet32", 1000, 2000),
-    ]
-    return {name: values for column in where for name, values in column.runs(HOSTS)}
-
-
-def figure4() -> Runs:
-    """SS-IL without and with output coordination; the paper does not say with how many exemplars."""
-    return {
-        name: values
-        for column in (RES18_TAIL, RES18, RES32)
-        for name, values in column.runs(("ssil", "ssil+oc"))
-    }
-
-
-def comparison() -> Runs:
-    """Two whole columns: the paper's ten methods in its order, then other methods and JIOC on more hosts."""
-    return {name: values for column in (RES32_LARGE, RES32_TAIL) for name, values in column.runs(COMPARED)}
+def cells(columns: list[Column], rows: tuple[str, ...]) -> Runs:
+    """Every row of every column."""
+    return {name: values for column in columns for name, values in column.runs(rows)}
 
 
 def comparison_checks() -> Runs:
@@ -128,32 +113,39 @@ def comparison_checks() -> Runs:
         ("wa", "jioc", {"delta_scale": "mean1"}),
         ("ssil", "oc", {"gamma2": 0.01}),
     ]
-    for host, loss, change in parts:
-        values = RES32_TAIL.values(host) | {"coordination": {"coordinate": loss} | change}
-        runs[f"{RES32_TAIL.prefix}-{host}-{_reading(loss, change)}"] = values
-    return runs
+    return runs | {
+        f"{RES32_TAIL.prefix}-{host}-{_reading(loss, change)}": RES32_TAIL.values(host)
+        | {"coordination": {"coordinate": loss} | change}
+        for host, loss, change in parts
+    }
 
 
 def table6_controls() -> Runs:
     """Controls that JIOC must beat: more distillation, the focal loss, class-balanced cross-entropy."""
-    changes: Runs = {f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)}
-    changes["icarl-focal"] = {"coordination": {"coordinate": "ic", "delta": "differentiated"}}
-    changes |= {f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)}
+    changes: Runs = {
+        **{f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)},
+        "icarl-focal": {"coordination": {"coordinate": "ic", "delta": "differentiated"}},
+        **{f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)},
+    }
     return {f"{RES32.prefix}-{name}": RES32.values("icarl") | change for name, change in changes.items()}
+
+
+def _coordinated(loss: str, change: Values, **others: Any) -> Values:
+    """Table 6's setting on a hold-out, under a loss with changed options."""
+    return RES32.values("icarl") | {"holdout": 0.1, "coordination": {"coordinate": loss} | change} | others
 
 
 def study() -> Runs:
     """Table 6's losses on a hold-out, and each reading of the paper changed alone where it matters."""
-    plain = RES32.values("icarl") | {"holdout": 0.1}
     words = ("none", "ic", "oc", "jioc")
-    runs: Runs = {loss: plain | {"coordination": {"coordinate": loss}} for loss in words}
-    for losses, changes in READINGS.items():
-        for change in changes:
-            for loss in losses:
-                runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
-    for loss in words:  # the paper's two GPUs: BN sees half a batch
-        runs[f"{loss}-half-batch-bn"] = plain | {"coordination": {"coordinate": loss}, "accumulate": 2}
-    return runs
+    readings = {
+        _reading(loss, change): _coordinated(loss, change)
+        for losses, changes in READINGS.items()
+        for change, loss in itertools.product(changes, losses)
+    }
+    # on the paper's two GPUs, batch normalisation saw half a batch
+    halved = {f"{loss}-half-batch-bn": _coordinated(loss, {}, accumulate=2) for loss in words}
+    return {loss: _coordinated(loss, {}) for loss in words} | readings | halved
 
 
 READINGS: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
@@ -173,17 +165,17 @@ READINGS: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
 
 def study_suppression() -> Runs:
     """The suppression's strength, which the study found to matter, alone and with what else helped."""
-    plain = RES32.values("icarl") | {"holdout": 0.1}
     strong = {"suppress_scale": "old-mean"}
-    others: list[Values] = [{}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2}]
-    others += [{"delta_scale": "mean1"}, {"delta": "differentiated"}, {"temperature": 4}]
+    others: list[Values] = [
+        *({}, {"gamma2": 2}, {"gamma2": 4}, {"gamma1": 0.5}, {"gamma1": 2}),
+        *({"delta_scale": "mean1"}, {"delta": "differentiated"}, {"temperature": 4}),
+    ]
     changes: list[Values] = [*({"gamma2": g} for g in (2, 10, 20)), *(strong | other for other in others)]
-    runs: Runs = {"none": plain}
-    for loss in ("oc", "jioc"):
-        for change in changes:
-            if loss == "jioc" or not any(key.startswith("delta") for key in change):
-                runs[_reading(loss, change)] = plain | {"coordination": {"coordinate": loss} | change}
-    return runs
+    return {"none": RES32.values("icarl") | {"holdout": 0.1}} | {
+        _reading(loss, change): _coordinated(loss, change)
+        for loss, change in itertools.product(("oc", "jioc"), changes)
+        if loss == "jioc" or not any(key.startswith("delta") for key in change)
+    }
 
 
 def _reading(loss: str, change: Values) -> str:
@@ -220,15 +212,26 @@ def first_task(column: Column) -> Values:
 RECIPES = {
     recipe.name: recipe
     for recipe in [
-        Recipe("table2", "the long-tailed data sets, ten methods", table2),
-        Recipe("table3", "the balanced data sets, ten methods", table3),
+        Recipe("table2", "the long-tailed data sets, ten methods", partial(cells, TABLE2, HOSTS)),
+        Recipe("table3", "the balanced data sets, ten methods", partial(cells, TABLE3, HOSTS)),
         Recipe(
-            "table4", "iCaRL's four losses, CIFAR-100-LT, ResNet18", lambda: dict(RES18_TAIL.runs(LOSSES))
+            "table4",
+            "iCaRL's four losses, CIFAR-100-LT, ResNet18",
+            partial(cells, [RES18_TAIL], LOSSES),
         ),
-        Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", lambda: dict(RES18.runs(LOSSES))),
-        Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", lambda: dict(RES32.runs(LOSSES))),
-        Recipe("figure4", "SS-IL without and with output coordination", figure4),
-        Recipe("comparison", "CIFAR-100 and its long tail, ResNet32, every method", comparison, seeds=(1,)),
+        Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", partial(cells, [RES18], LOSSES)),
+        Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", partial(cells, [RES32], LOSSES)),
+        Recipe(  # the paper does not say with how many exemplars
+            "figure4",
+            "SS-IL without and with output coordination",
+            partial(cells, [RES18_TAIL, RES18, RES32], ("ssil", "ssil+oc")),
+        ),
+        Recipe(
+            "comparison",
+            "CIFAR-100 and its long tail, ResNet32, every method",
+            partial(cells, [RES32_LARGE, RES32_TAIL], COMPARED),
+            seeds=(1,),
+        ),
         Recipe(
             "comparison-checks", "what may explain figures of the comparison", comparison_checks, seeds=(1,)
         ),
@@ -264,6 +267,5 @@ def find_recipe(name: str) -> Recipe:
     """Find the recipe of that name, or read the one in a YAML file."""
     if name.endswith((".yaml", ".yml")):
         return recipe_file.read(Path(name))
-    if name not in RECIPES:
-        raise unknown("recipe", name, RECIPES)
+    refuse_unknown("recipe", name, RECIPES)
     return RECIPES[name]

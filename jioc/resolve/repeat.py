@@ -1,9 +1,10 @@
 """The command line that repeats a run: the flags that it needs and no others. No torch here."""
 
 import shlex
+from collections.abc import Set
 from typing import Any
 
-from jioc.config import Config, Schedule, at, flat, index, plain
+from jioc.config import Config, Schedule, flat, index, plain
 from jioc.data.find import find_dataset
 from jioc.methods import find_method
 from jioc.resolve.derive import Known
@@ -21,26 +22,23 @@ def argv(config: Config) -> list[str]:
     """
     if config.order is not None:
         return [config.method, "--config", "config.yaml"]
-    values, spec = plain(config), find_method(config.method)
-    del values["given"]
-    departing = Known(flat(values), spec, find_dataset(config.data)).departures()
+    spec = find_method(config.method)
+    values = {path: value for path, value in flat(plain(config)).items() if path != "given"}
+    departing = Known(values, spec, find_dataset(config.data)).departures().keys()
     skipped = index.MACHINE | {"method"} | ({"memory"} if config.memory_per_class else set())
-    wanted = departing.keys() | {"seed"} | _required(config, {*departing})
-    arguments = [config.method]
-    for path, setting in index.every(spec.options).items():
-        if path in wanted - skipped:
-            arguments += _flag(setting.flag, at(values, path))
-    return arguments
+    wanted = (departing | {"seed"} | _required(config, departing)) - skipped
+    settings = [setting for path, setting in index.every(spec.options).items() if path in wanted]
+    return sum((_flag(setting.flag, values.get(setting.path)) for setting in settings), [config.method])
 
 
-def _required(config: Config, departing: set[str]) -> set[str]:
+def _required(config: Config, departing: Set[str]) -> set[str]:
     """Flags without which others would be refused as without effect."""
     required = set()
     if config.coordination.coordinate == "none" and any(p.startswith("coordination.") for p in departing):
         required.add("coordination.coordinate")
     for name in index.STAGES:
         stage: Schedule = getattr(config, name)
-        late = [m for m in stage.milestones or () if m >= (stage.epochs or 0)]
+        late = any(m >= (stage.epochs or 0) for m in stage.milestones or ())
         if late and f"{name}.milestones" in departing:
             required.add(f"{name}.epochs")
         if stage.decay == "steps" and f"{name}.decay" in departing:

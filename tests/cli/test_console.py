@@ -22,7 +22,7 @@ def test_the_progress_names_task_epoch_terms_speed_and_time_left(
         for epoch in (1, 2, 3):
             terms = {"cls": 0.5, "kd": 0.25}
             console(Epoch(1, "first", epoch, 4, 0.1, 36, terms, seconds=1.0, images_per_second=5120.4))
-        (bar,) = console.bars.tasks
+        (bar,) = console.tasks
         assert bar.description == "task 1/3"
         assert bar.fields["status"] == "epoch 3/4  cls 0.500  kd 0.250  5,120 images/s"
         assert (bar.completed, bar.total) == (3, 4 + 3 + 3)

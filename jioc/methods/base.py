@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from jioc.config import Options
 from jioc.coordination import JIOC
@@ -139,6 +139,12 @@ class Method:
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
             setattr(self, name, load_value(name, state[name], getattr(self, name, None), device))
+
+
+def own_modules(method: Method) -> dict[str, nn.Module]:
+    """The modules in `persistent` that no plan describes, so that only `__init__` can make them."""
+    values = {name: getattr(method, name, None) for name in method.persistent}
+    return {name: m for name, m in values.items() if isinstance(m, nn.Module) and not isinstance(m, Net)}
 
 
 def nearest_mean(features: Tensor, means: Tensor) -> Tensor:

@@ -23,9 +23,8 @@ from torch import Tensor
 from jioc.data.loader import Sampler, TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import Memory
+from jioc.methods import BiCOptions, register
 from jioc.methods.base import Fit, Method
-from jioc.methods.options import BiCOptions
-from jioc.methods.registry import register
 from jioc.nets.heads import CorrectedHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -70,8 +69,7 @@ class BiC(Method):
     def _fit_bias(self, task: Task, held: Sampler, fit: Fit) -> None:
         assert isinstance(self.net.head, CorrectedHead)
         rest, pair = [p for p in self.net.parameters() if p.requires_grad], self.net.head.pairs[-1]
-        for p in rest:
-            p.requires_grad_(False)
+        self.net.requires_grad_(False)
         pair.requires_grad_(True)
         adrift = self.options.bias_loss == "pycil"
         fit(self, task, held, stage="second", params=[pair], loss=self.bias_loss, train_mode=adrift)

@@ -28,9 +28,8 @@ from torch import Tensor
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import class_means
+from jioc.methods import COILOptions, register
 from jioc.methods.base import Fit, Method
-from jioc.methods.options import COILOptions
-from jioc.methods.registry import register
 from jioc.nets.incremental import IncrementalNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -43,7 +42,7 @@ class COIL(Method):
 
     ahead: Tensor | None = None  # A: (K_new, d)
     back: Tensor | None = None  # B: (K_old, d)
-    timed: Weights = {}  # a and b, changed in place as training goes on
+    timed: dict[str, Tensor] = {}  # a and b, changed in place as training goes on
     data: TaskData | None = None  # of the task at hand
 
     @staticmethod
@@ -69,10 +68,8 @@ class COIL(Method):
         if task.n_old == 0:
             return
         a, b = (1.0, 0.0) if epoch == 0 else (0.0, (epoch / epochs) ** 2)
-        for name, factor in (("forward", a), ("backward", b)):
-            value = self.timed[name]
-            assert isinstance(value, Tensor)
-            value.fill_(self.options.transport_weight * factor)
+        self.timed["forward"].fill_(self.options.transport_weight * a)
+        self.timed["backward"].fill_(self.options.transport_weight * b)
         if epoch > 0 and step % self.options.transport_every == 0:
             self._look_back(task)
 

@@ -22,10 +22,9 @@ from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy
-from jioc.methods.aligned import Aligned
+from jioc.methods import DEROptions, register
 from jioc.methods.base import Fit
-from jioc.methods.options import DEROptions
-from jioc.methods.registry import register
+from jioc.methods.wa import Aligned
 from jioc.nets.incremental import ExpandingNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 

@@ -16,9 +16,8 @@ from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.losses import class_balance, cross_entropy, distill
+from jioc.methods import ICaRLOptions, register
 from jioc.methods.base import Fit, Method
-from jioc.methods.options import ICaRLOptions
-from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 

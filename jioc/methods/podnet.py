@@ -27,9 +27,8 @@ from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.device.compile import maybe_compiled
+from jioc.methods import PODNetOptions, register
 from jioc.methods.base import Fit, Method
-from jioc.methods.options import PODNetOptions
-from jioc.methods.registry import register
 from jioc.nets.heads import PROXIES, ProxyHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -64,13 +63,11 @@ class PODNet(Method):
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator)
         fit(self, task, data.with_memory(self.memory))
-        balanced = copy.copy(self.memory)
         if task.n_old:
-            balanced.update(
-                data.classes, partial(data.features, self.net), data.generator, classes=task.n_old
-            )
-        if task.n_old and len(balanced):
-            fit(self, task, data.of(balanced.index), stage="second")
+            balanced, features = copy.copy(self.memory), partial(data.features, self.net)
+            balanced.update(data.classes, features, data.generator, classes=task.n_old)
+            if len(balanced):
+                fit(self, task, data.of(balanced.index), stage="second")
         self.remember(task, data)
         self.keep_teacher()
 

@@ -1,5 +1,6 @@
-"""The parts of a run, made from its settings: method, generators, images."""
+"""The parts of a run, made from its settings: plan, method, generators, images."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,34 @@ from jioc.data.dataset import Dataset
 from jioc.data.loader import Images
 from jioc.data.scenario import Scenario
 from jioc.data.stream import Streamed
+from jioc.device.distributed import ALONE, World
 from jioc.memory import Memory
-from jioc.methods import registry
+from jioc.methods import Spec, find_method, load_method, own_options
 from jioc.methods.base import Method
 from jioc.methods.contract import check_init
 from jioc.nets.incremental import build, drawing_from
+from jioc.training.execution import Execution
 
 RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What a run is made from; `preflight` gives it."""
+
+    config: Config
+    spec: Spec
+    dataset: Dataset
+    scenario: Scenario
+    device: torch.device
+    streamed: bool  # whether batches come from the disk
+    execution: Execution
+    world: World = ALONE
+
+
 def make_method(config: Config, channels: int, generator: torch.Generator, device: torch.device) -> Method:
     """Make the method of a resolved configuration, before its first task."""
-    cls, spec = registry.load_method(config.method), registry.find_method(config.method)
+    cls, spec = load_method(config.method), find_method(config.method)
     plain: dict[str, Any] = {
         "backbone": config.backbone,
         "stem": config.stem,
@@ -32,14 +49,12 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
         "head": "linear",
         "sizes": [],
     }
-    total, per_class = (None, None) if spec.memory == "all" else (config.memory, config.memory_per_class)
-    if spec.memory == "none":
-        total, per_class = 0, None
+    room = {"none": (0, None), "all": (None, None), "exemplars": (config.memory, config.memory_per_class)}
     coordinated = config.coordination.coordinate != "none"
     parts: dict[str, Any] = {
         "net": build(cls.plan(plain), generator).to(device),
-        "memory": Memory(total, per_class, config.select),
-        "options": registry.own_options(spec, config.options),
+        "memory": Memory(*room[spec.memory], config.select),
+        "options": own_options(spec, config.options),
         "coordination": JIOC(**dict(config.coordination)) if coordinated else None,
         "generator": generator,
     }

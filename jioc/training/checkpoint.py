@@ -27,7 +27,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from jioc.device.distributed import ALONE, World
-from jioc.errors import Failed, Interrupted
+from jioc.errors import Interrupted, fail_if
 from jioc.files import flush_folder, write
 from jioc.training.store import Store
 
@@ -54,14 +54,12 @@ def pack(state: State) -> bytes:
             return {kind: [strip(v, f"{path}/{i}") for i, v in enumerate(value)]}
         return {"value": value}
 
-    tree = json.dumps(strip(state, ""))
-    return save(tensors, metadata={"tree": tree})
+    return save(tensors, metadata={"tree": json.dumps(strip(state, ""))})
 
 
 def unpack(path: Path) -> State:
     """Read a state from its file."""
     with safe_open(path, framework="pt") as file:
-        tree = json.loads(file.metadata()["tree"])
 
         def fill(node: dict[str, Any]) -> Any:
             ((kind, value),) = node.items()
@@ -72,11 +70,10 @@ def unpack(path: Path) -> State:
             if kind == "pairs":
                 return dict(fill(value))
             if kind in ("list", "tuple"):
-                parts = [fill(v) for v in value]
-                return tuple(parts) if kind == "tuple" else parts
+                return (tuple if kind == "tuple" else list)(fill(v) for v in value)
             return value
 
-        return fill(tree)
+        return fill(json.loads(file.metadata()["tree"]))
 
 
 class Checkpointer:
@@ -95,11 +92,9 @@ class Checkpointer:
         world: World = ALONE,
     ):
         self.store, self.every, self.snapshot, self.restore = store, every, snapshot, restore
-        self.stop = stop or (lambda: False)  # asked before every step
-        self.world = world
+        self.stop, self.world = stop or (lambda: False), world  # `stop` is asked before every step
         self._states: dict[str, str] = {}  # of this task, the latest last: names and checksums
-        self._stage = 0  # of this task
-        self._resuming = False
+        self._stage, self._resuming = 0, False  # of this task
         self._source: Path | None = None  # the checkpoint that is resumed from
         self._last = time.monotonic()  # when the last one was written
 
@@ -107,11 +102,9 @@ class Checkpointer:
 
     def resume(self, note: Callable[[str], None]) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""
-        state = self._restore_newest(note) if self.world.first else None
-        if self.world.size > 1:
-            state = self.world.broadcast(state)
-            if state is not None and not self.world.first:
-                self.restore(state)
+        state = self.world.broadcast(self._restore_newest(note) if self.world.first else None)
+        if state is not None and not self.world.first:
+            self.restore(state)
         self._resuming, self._stage = state is not None, 0
         return self._resuming
 
@@ -134,11 +127,10 @@ class Checkpointer:
                 shutil.rmtree(damaged)  # or the next checkpoint would take over its states
             self._source = folder
             return begin
-        if folders:
-            raise Failed(
-                f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; "
-                "start again in another folder"
-            )
+        fail_if(
+            folders,
+            f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; start again in another folder",
+        )
         self.store.cut_log(0)
         return None
 

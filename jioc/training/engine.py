@@ -17,15 +17,13 @@ from jioc.data.loader import Images, Sampler
 from jioc.device.compile import compiling
 from jioc.device.distributed import World
 from jioc.device.streams import SideStream
-from jioc.errors import Failed
+from jioc.errors import Failed, first_line
 from jioc.events import Epoch
-from jioc.methods.base import Method
-from jioc.methods.state import modules_of
+from jioc.methods.base import Method, own_modules
 from jioc.nets.batchnorm import synchronise
 from jioc.nets.incremental import Net
 from jioc.training.checkpoint import Checkpointer, State
-from jioc.training.execution import Execution
-from jioc.training.steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
+from jioc.training.execution import EagerSteps, Execution, GraphSteps, Sums
 from jioc.types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
@@ -87,7 +85,7 @@ class Engine:
         loss = loss or method.loss
         if coordination is OWN:
             coordination = None if stage == "second" and loss != method.loss else method.coordination
-        nets = [net, *modules_of(method, trained)]
+        nets = [net, *(m for m in own_modules(method).values() if {*m.parameters()} & {*trained})]
 
         saved = self.checkpointer.resume_stage()
         if saved is not None and saved.get("finished"):
@@ -188,8 +186,7 @@ class Engine:
         if not all(map(math.isfinite, means.values())):
             where = f"task {task.index + 1}, epoch {epoch + 1}"
             raise NotFinite(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
-        seconds = time.perf_counter() - started
-        here = sum(map(len, batches[skipped:]))
+        seconds, here = time.perf_counter() - started, sum(map(len, batches[skipped:]))
         self.trained, self.seconds = self.trained + here, self.seconds + seconds
         number, speed = task.index + 1, here / max(seconds, 1e-9)
         lr, epochs = lr_at(schedule, epoch), schedule.epochs or 0
@@ -199,9 +196,8 @@ class Engine:
 
     def arithmetic(self) -> Any:
         """The context of a step's forward passes: its precision."""
-        if self.execution.precision == "bf16":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return nullcontext()
+        bf16 = self.execution.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16) if bf16 else nullcontext()
 
     def _lay_out(self, net: Net, method: Method) -> None:
         """On CUDA, put the channels of convolutions innermost, and round a teacher's to bf16 once."""
@@ -242,7 +238,7 @@ class Engine:
         nets: Sequence[nn.Module],
         trained: list[nn.Parameter],
         optimiser: torch.optim.Optimizer,
-    ) -> Steps:
+    ) -> EagerSteps:
         if not self.execution.graph:
             return EagerSteps(body, self.device)
 
@@ -253,20 +249,18 @@ class Engine:
 
         return GraphSteps(body, self.device, self.noise, live)
 
-    def _begin(self, steps: Steps, batches: list[Tensor], first: int) -> Steps:
+    def _begin(self, steps: EagerSteps, batches: list[Tensor], first: int) -> EagerSteps:
         """Begin an epoch; fall back to eager steps for good if a step cannot be captured."""
         try:
             steps.begin(batches, first)
-            if isinstance(steps, EagerSteps):
+            if not isinstance(steps, GraphSteps):
                 self.train.prefetch([part for batch in steps.batches[first:] for part in self._parts(batch)])
         except RuntimeError as error:
             if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise
-            self.note(
-                f"the step cannot be captured in a CUDA graph, so it runs as it is: {graph_refusal(error)}"
-            )
-            sums, steps = steps.sums, EagerSteps(steps.body, self.device)
-            steps.sums = sums
+            why = first_line(error)[:200]
+            self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {why}")
+            steps = EagerSteps(steps.body, self.device, steps.sums)
             steps.begin(batches, first)
         return steps
 
@@ -290,7 +284,7 @@ class Engine:
         return {"epoch": epoch, "step": step, "sums": gathered, "momentum": momentum, "order": order}
 
     def _restore(
-        self, saved: State, steps: Steps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
+        self, saved: State, steps: EagerSteps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
     ) -> tuple[int, int]:
         """Put a stage back to where it was saved; return the epoch and the step to go on with."""
         self.order.set_state(saved["order"])

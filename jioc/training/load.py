@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,53 +14,52 @@ from torch import Tensor
 from jioc.config import Config, index, make
 from jioc.data import catalogue
 from jioc.device.pick import pick_device
-from jioc.errors import Refused, first_line
-from jioc.methods import registry
+from jioc.errors import Refused, first_line, refuse_if
+from jioc.methods import of_model
 from jioc.methods.base import Method
 from jioc.nets.incremental import build
 from jioc.resolve.derive import resolve
 from jioc.training.build import make_method
 from jioc.training.checkpoint import State, unpack
-from jioc.training.classifier import Preprocessing
 from jioc.training.learner import Learner
-from jioc.training.model import AUGMENTS, EXEMPLARS, WEIGHTS, About, next_name, read_about, same_file
+from jioc.training.model import (
+    AUGMENTS,
+    EXEMPLARS,
+    WEIGHTS,
+    About,
+    Preprocessing,
+    next_name,
+    read_about,
+    same_file,
+)
 from jioc.training.store import model_folder
+
+JOINT = "joint training needs every image it has seen, and a saved model keeps none: learning cannot continue"
 
 
 def load_model(
     place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None
 ) -> Learner:
     """Load the model in a folder. `to_learn`: with its exemplars; `method`: the file of a method not ours."""
-    where = pick_device(make(method="", device=device).device)
-    folder = model_folder(Path(place))
-    for last in (False, False, True):
+    where, folder = pick_device(make(method="", device=device).device), model_folder(Path(place))
+    name = repr(str(folder))
+    for _ in range(3):
         about = read_about(folder)
-        if to_learn and EXEMPLARS not in about.files:
-            raise Refused(_why_no_exemplars(about, folder))
-        if to_learn and about.augment is None:
-            raise Refused(
-                f"{str(folder)!r} was trained with an augmentation of one's own, so learning cannot continue"
-            )
-        try:
+        without = f"{name} was saved without its exemplars, so learning cannot continue"
+        refuse_if(
+            to_learn and EXEMPLARS not in about.files,
+            JOINT if str(about.config.get("method")) == "joint" else without,
+        )
+        refuse_if(
+            to_learn and about.augment is None,
+            f"{name} was trained with an augmentation of one's own, so learning cannot continue",
+        )
+        with suppress(Replaced):
             weights = _tensors(folder / WEIGHTS, about)
             learning = _tensors(folder / EXEMPLARS, about) if to_learn else None
-            break
-        except Replaced:
-            if last:
-                raise Refused(
-                    f"{str(folder)!r} holds no whole model: it is being replaced again and again"
-                ) from None
-    with _as_refusal(folder):
-        return from_parts(about, weights, learning, where, method)
-
-
-def _why_no_exemplars(about: About, folder: Path) -> str:
-    if str(about.config.get("method")) == "joint":
-        return (
-            "joint training needs every image it has seen, and a saved model keeps none: "
-            "learning cannot continue"
-        )
-    return f"{str(folder)!r} was saved without its exemplars, so learning cannot continue"
+            with _as_refusal(folder):
+                return from_parts(about, weights, learning, where, method)
+    raise Refused(f"{name} holds no whole model: it is being replaced again and again")
 
 
 class Replaced(Exception):
@@ -81,14 +80,10 @@ def _tensors(path: Path, about: About) -> State:
                     continue
                 try:
                     with _as_refusal(path.parent, path.name):
-                        state = unpack(candidate)
-                except Refused:
-                    if os.path.samestat(before, os.stat(candidate)):
-                        raise
-                    raise Replaced from None
-                if not os.path.samestat(before, os.stat(candidate)):
-                    raise Replaced
-                return state
+                        return unpack(candidate)
+                finally:
+                    if not os.path.samestat(before, os.stat(candidate)):
+                        raise Replaced
         except FileNotFoundError:
             raise Replaced from None
         except OSError as error:
@@ -96,10 +91,9 @@ def _tensors(path: Path, about: About) -> State:
     if read_about(path.parent).files.get(path.name) != wanted:
         raise Replaced
     size = os.stat(path).st_size if path.exists() else -1
-    why = f"{path.name} does not match its checksum"
-    if size != wanted.bytes:
-        why = f"{path.name} has {size:,} bytes, not {wanted.bytes:,}"
-    raise Refused(f"{str(path.parent)!r} holds no whole model: {why}")
+    wrong_size = f"has {size:,} bytes, not {wanted.bytes:,}"
+    why = "does not match its checksum" if size == wanted.bytes else wrong_size
+    raise Refused(f"{str(path.parent)!r} holds no whole model: {path.name} {why}")
 
 
 @contextmanager
@@ -131,19 +125,14 @@ def from_parts(
     shape = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
     side = None if shape == about.image else w
     augment = _augment_from(about.augment)
-    preprocessing = Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment)
     config = _config(about, method)
     made = make_method(config, c, torch.Generator(), device)
     state: State = weights | {"teacher": learning and learning["teacher"], "memory": []}
-    _check_networks(about, made, state)
-    for name in about.plans.keys() & set(made.persistent):
-        if state[name] is not None:
-            frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
-            state[name] = {"plan": about.plans[name], "weights": state[name], **frozen}
+    _describe_networks(about, made, state)
     made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
     learner = Learner(
         config=config,
-        preprocessing=preprocessing,
+        preprocessing=Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment),
         classes=list(about.classes),
         sizes=tuple(about.sizes),
         method=made,
@@ -160,15 +149,14 @@ def from_parts(
 
 def _config(about: About, method: str | None) -> Config:
     values = {k: v for k, v in about.config.items() if k not in index.MACHINE}
-    values["method"] = registry.of_model(
-        str(values.get("method")), method, about.method.sha256 if about.method else None
-    )
+    sha256 = about.method.sha256 if about.method else None
+    values["method"] = of_model(str(values.get("method")), method, sha256)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
     return resolve(make(**values), entry)
 
 
-def _check_networks(about: About, made: Method, state: State) -> None:
-    """Refuse a network whose plan does not fit its tensors, before it takes up memory."""
+def _describe_networks(about: About, made: Method, state: State) -> None:
+    """Put the plan of each network to its tensors, which must fit it before it takes up memory."""
     missing = [name for name in made.persistent if name not in state]
     if missing:
         raise ValueError(f"it lacks {missing[0]}")
@@ -178,12 +166,13 @@ def _check_networks(about: About, made: Method, state: State) -> None:
             continue
         if plan.get("sizes") != about.sizes or not 1 <= plan.get("backbones", 1) <= len(tensors):
             raise ValueError(f"the plan of {name} does not fit its classes")
-        with torch.device("meta"):
-            empty = build(plan)
-            try:
-                empty.load_state_dict(tensors, assign=True)
-            except RuntimeError:  # a page of names
-                raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
+        try:
+            with torch.device("meta"):
+                build(plan).load_state_dict(tensors, assign=True)
+        except RuntimeError:  # a page of names
+            raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
+        frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
+        state[name] = {"plan": plan, "weights": tensors, **frozen}
 
 
 def _exemplars(learning: State, shape: tuple[int, ...], classes: int) -> list[np.ndarray]:

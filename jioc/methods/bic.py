@@ -16,15 +16,13 @@ softmax twice and lets the BN statistics drift on the few held-out images: `--bi
 both, the held-out images are augmented as any others.
 """
 
-from typing import Any
-
 from torch import Tensor
 
 from jioc.data.loader import Sampler, TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import Memory
 from jioc.methods import BiCOptions, register
-from jioc.methods.base import Fit, Method
+from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.heads import CorrectedHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -34,7 +32,7 @@ class BiC(Method):
     options: BiCOptions
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "head": "corrected"}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:

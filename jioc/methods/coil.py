@@ -19,7 +19,6 @@ PyCIL always keeps 2000 exemplars; here the memory is the run's.
 
 import math
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +28,7 @@ from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import class_means
 from jioc.methods import COILOptions, register
-from jioc.methods.base import Fit, Method
+from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.incremental import IncrementalNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -46,7 +45,7 @@ class COIL(Method):
     data: TaskData | None = None  # of the task at hand
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "head": "cosine", "cosine": True}
 
     # --- the formula ---

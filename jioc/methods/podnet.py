@@ -19,7 +19,6 @@ single class there is no other to be told from: `cls` is 0, as of a softmax over
 import copy
 import math
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +27,7 @@ from torch import Tensor
 from jioc.data.loader import TaskData
 from jioc.device.compile import maybe_compiled
 from jioc.methods import PODNetOptions, register
-from jioc.methods.base import Fit, Method
+from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.heads import PROXIES, ProxyHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -38,7 +37,7 @@ class PODNet(Method):
     options: PODNetOptions
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "head": "proxies", "cosine": True, "maps": True}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from jioc.config import Options, refusal
-from jioc.errors import Refused, refuse_if, unknown
+from jioc.errors import refuse_if, unknown
 from jioc.methods.specs import SPECS, Spec
 from jioc.scripts import SCRIPT, imported
 
@@ -49,8 +49,7 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
             return cls
         if entry.name in _OURS and cls.__module__ != f"{__package__}.{entry.name}":
             raise ValueError(f"{entry.name!r} is a method of jioc; give yours another name")
-        known = _CLASSES.get(entry.name)
-        if known is not None and known.__qualname__ != cls.__qualname__:
+        if _CLASSES.get(entry.name, cls).__qualname__ != cls.__qualname__:
             raise ValueError(f"two methods are called {entry.name!r}")
         SPECS[entry.name], _CLASSES[entry.name] = entry, cls
         if not is_ours(cls):
@@ -64,9 +63,8 @@ def find_method(word: str) -> Spec:
     """Find the entry of a method by its name, or of the one that a Python file registers."""
     if word.endswith(".py"):
         return _from_file(Path(word)).spec
-    if word in ELSEWHERE and word not in SPECS:
-        raise Refused(f"unknown method {word!r}; here it is {ELSEWHERE[word]!r}")
     if word not in SPECS:
+        refuse_if(word in ELSEWHERE, f"unknown method {word!r}; here it is {ELSEWHERE.get(word)!r}")
         raise unknown("method", word, SPECS)
     return SPECS[word]
 
@@ -82,7 +80,6 @@ def load_method(word: str) -> "type[Method]":
 
 
 def _from_file(path: Path) -> "type[Method]":
-    """Import the one method that a Python file registers."""
     refuse_if(not path.is_file(), f"there is no method file {str(path)!r}")
     own = _IN_FILES.get(imported(path).__name__, [])
     refuse_if(len(own) != 1, f"{str(path)!r} registers {len(own)} methods; a method file registers one")

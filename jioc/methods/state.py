@@ -86,15 +86,18 @@ def unsaveable(value: Any) -> str | None:
 
 def placed(value: Any, device: torch.device) -> Any:
     """Copy a value with every tensor on the device."""
-    if isinstance(value, dict):
-        return {key: placed(part, device) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(placed(part, device) for part in value)
-    return value.detach().to(device, copy=True) if isinstance(value, Tensor) else value
+    match value:
+        case dict():
+            return {key: placed(part, device) for key, part in value.items()}
+        case list() | tuple():
+            return type(value)(placed(part, device) for part in value)
+        case Tensor():
+            return value.detach().to(device, copy=True)
+        case _:
+            return value
 
 
 def tensors(value: Any) -> list[Tensor]:
-    """Every tensor in a value."""
     if isinstance(value, nn.Module):
         return list(value.state_dict().values())
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()

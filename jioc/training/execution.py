@@ -21,8 +21,7 @@ import torch
 from torch import Tensor
 
 from jioc.config import Config, Coordination, index
-from jioc.device.distributed import ALONE, World
-from jioc.device.streams import capture_lock
+from jioc.device import distributed, streams
 from jioc.errors import refuse_if
 from jioc.results import Environment
 
@@ -47,7 +46,9 @@ class Execution:
     parts: int  # of a batch, one at a time, to save memory; BN then sees a part
 
 
-def choose_execution(config: Config, device: torch.device, resident: bool, world: World = ALONE) -> Execution:
+def choose_execution(
+    config: Config, device: torch.device, resident: bool, world: distributed.World = distributed.ALONE
+) -> Execution:
     """Decide what `auto` means; refuse what cannot be. `resident`: whether the device holds all images."""
     cuda, alone = device.type == "cuda", world.size == 1
     if not alone:
@@ -93,7 +94,7 @@ def set_up_torch(execution: Execution, deterministic: bool) -> None:
 @contextmanager
 def cudnn_benchmark_off() -> Iterator[None]:
     """Keep cuDNN from measuring its algorithms again for each new size of batch, within."""
-    with capture_lock():
+    with streams.capture_lock():
         before = torch.backends.cudnn.benchmark
         torch.backends.cudnn.benchmark = False
         try:
@@ -117,7 +118,6 @@ class EagerSteps:
         self.batches = whole.split([len(b) for b in batches])
 
     def run(self, i: int) -> None:
-        """Train on batch i."""
         self.body(self.batches[i], self.sums)
 
 
@@ -148,7 +148,9 @@ class GraphSteps(EagerSteps):
         self.place.fill_(sum(self.sizes[:first]))
         for size in sorted(set(self.sizes), reverse=True):
             if size not in self.graphs:
-                self.graphs[size] = self._capture(size)
+                caller = torch.cuda.current_stream(self.device)
+                work = _capturer.submit(copy_context().run, self._captured, size, caller)
+                self.graphs[size] = work.result()
 
     def run(self, i: int) -> None:
         done = self.done[i % AHEAD]
@@ -161,16 +163,12 @@ class GraphSteps(EagerSteps):
         self.place.add_(size)
         self.body(index, self.sums)
 
-    def _capture(self, size: int) -> torch.cuda.CUDAGraph:
-        here = torch.cuda.current_stream(self.device)
-        return _capturer.submit(copy_context().run, self._captured, size, here).result()
-
     def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
         # torch hands out streams from a pool, and soon the same ones again; those of high priority have
         # their own pool, so that none that another run works on is captured
         stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
         stream.wait_stream(caller)
-        with capture_lock(), torch.cuda.stream(stream):
+        with streams.capture_lock(), torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
             before = [t.detach().clone() for t in live]  # a gradient would tie the graph to this stream
@@ -220,8 +218,9 @@ def commit() -> str | None:
         return os.environ["JIOC_COMMIT"]
 
     def git(*arguments: str) -> str:
-        command = ["git", "-C", str(Path(__file__).parent), *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), *arguments], capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     try:
         git("ls-files", "--error-unmatch", Path(__file__).name)

@@ -16,16 +16,15 @@ import numpy as np
 import torch
 
 from jioc.config import Config, Options, make, plain
-from jioc.data import catalogue
+from jioc.data import catalogue, loader
 from jioc.data.dataset import Dataset
-from jioc.data.loader import TaskData
 from jioc.data.scenario import Scenario
 from jioc.errors import Refused, refuse_if
 from jioc.events import Callback, TaskEnd
 from jioc.methods import checksum, load_method, refuse_other
 from jioc.methods.state import placed
 from jioc.resolve.derive import resolve
-from jioc.training.build import generators, make_method
+from jioc.training import build
 from jioc.training.model import Classifier
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
@@ -98,7 +97,7 @@ class Learner(Classifier):
         )
         exemplars = sum(map(len, self.exemplars or []))
         task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), exemplars)
-        data = TaskData([], run.config.batch_size, run.features, run.generators["order"])
+        data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"])
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
         return type(self)(**run.classifier(self.counts).parts())
@@ -142,7 +141,7 @@ class Learner(Classifier):
         run.method.load_state(self.method.state(), run.device)
         if run.method.teacher is None:
             run.method.keep_teacher()  # coordination may be new to the method
-        for name, g in generators(run.config, run.device, run.earlier).items():
+        for name, g in build.generators(run.config, run.device, run.earlier).items():
             kind, state = self.generators[name]
             try:
                 run.generators[name].set_state(g.get_state() if reseed or kind != g.device.type else state)
@@ -151,9 +150,9 @@ class Learner(Classifier):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle plain values, arrays and tensors on the CPU."""
-        method = placed(self.method.state(), torch.device("cpu"))
-        plain_parts = {"config": plain(self.config), "method": method, "device": str(self.device)}
-        return unpickled, (self.parts() | plain_parts, checksum(type(self.method)))
+        state = placed(self.method.state(), torch.device("cpu"))
+        parts = self.parts() | {"config": plain(self.config), "method": state, "device": str(self.device)}
+        return unpickled, (parts, checksum(type(self.method)))
 
 
 def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
@@ -161,7 +160,7 @@ def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
     config, wanted = make(**parts["config"]), torch.device(parts["device"])
     here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
     device = wanted if here else torch.device("cpu")
-    method = make_method(config, parts["preprocessing"].shape[0], torch.Generator(), device)
+    method = build.make_method(config, parts["preprocessing"].shape[0], torch.Generator(), device)
     refuse_other(config.method, sha256, checksum(type(method)))
     method.load_state(parts["method"], device)
     return Learner(**parts | {"config": config, "method": method, "device": device})
@@ -225,9 +224,8 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
 
 def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
     """Warn of an image of one class that is an exemplar of another."""
-    held: dict[bytes, str] = {}
-    for name, images in zip(learnt.classes, learnt.exemplars or [], strict=True):
-        held |= dict.fromkeys((image.tobytes() for image in images), name)
+    exemplars = zip(learnt.classes, learnt.exemplars or [], strict=True)
+    held = {image.tobytes(): name for name, images in exemplars for image in images}
     splits = ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y))
     labelled = (pair for x, y in splits for pair in zip(x, y, strict=True))
     names = ((dataset.classes[label], held.get(image.tobytes())) for image, label in labelled)
@@ -239,7 +237,6 @@ def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
 
 
 def rows(y: np.ndarray, labels: Iterable[int]) -> list[np.ndarray]:
-    """The rows of each label."""
     return [np.flatnonzero(y == c) for c in labels]
 
 

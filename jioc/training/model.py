@@ -30,22 +30,19 @@ from torch import Tensor
 
 from jioc import __version__
 from jioc.config import Config, Count, Options, Positive, index, plain
-from jioc.data.augment.basic import Augment
-from jioc.data.augment.crops import ResizedCrop
+from jioc.data.augment import basic, crops
 from jioc.data.dataset import Dataset
 from jioc.data.images.inputs import ImageInput, pixels_of
 from jioc.data.loader import Images
 from jioc.errors import Refused, refuse_if, unknown
 from jioc.files import flush_folder, write
-from jioc.methods import checksum, is_ours
-from jioc.methods.base import Method
+from jioc.methods import base, checksum, is_ours
 from jioc.results import TaskRow
-from jioc.training.checkpoint import State, pack
-from jioc.training.evaluate import AT_ONCE
+from jioc.training import checkpoint, evaluate
 
 FORMAT = 2
 WEIGHTS, EXEMPLARS = "model.safetensors", "exemplars.safetensors"
-AUGMENTS: dict[str, type[Any]] = {"shift": Augment, "crop": ResizedCrop}
+AUGMENTS: dict[str, type[Any]] = {"shift": basic.Augment, "crop": crops.ResizedCrop}
 MOST_JSON = 64 << 20  # bytes
 MOST_LEVELS = 3 * 4096 * 4096  # of an image
 SHA256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
@@ -81,7 +78,7 @@ class Classifier:
     preprocessing: Preprocessing
     classes: list[str]  # names, in the order in which they were learnt
     sizes: tuple[int, ...]  # classes of each task
-    method: Method
+    method: base.Method
     device: torch.device
     exemplars: list[np.ndarray] | None  # of each class, best first, (m, c, h, w); None: left out
     generators: dict[str, tuple[str, Tensor]]  # the device's kind and the state of each
@@ -98,7 +95,7 @@ class Classifier:
         self.method.net.eval()
         images = self.preprocessing.images(pixels, self.device)
         scored: dict[str, list[Tensor]] = {}
-        for part in torch.arange(len(pixels), device=self.device).split(AT_ONCE):
+        for part in torch.arange(len(pixels), device=self.device).split(evaluate.AT_ONCE):
             for name, scores in self.method.readouts(images.plain(part)).items():
                 scored.setdefault(name, []).append(scores.float().cpu())
         return {name: torch.cat(parts) for name, parts in scored.items()}
@@ -172,13 +169,16 @@ class About(Options):
         return next((sentence for sentence, is_so in wrong.items() if is_so), None)
 
 
-def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | None]:
+def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, checkpoint.State | None]:
     """Split a classifier: what model.json holds except `files`, the weights, what only learning needs."""
     prepared, state = classifier.preprocessing, classifier.method.state()
     del state["memory"]
     nets = {name: value for name, value in state.items() if isinstance(value, dict) and "plan" in value}
     weights = {name: value["weights"] if name in nets else value for name, value in state.items()}
     teacher = weights.pop("teacher", None)
+    kinds = [name for name, kind in AUGMENTS.items() if type(prepared.augment) is kind]
+    config = {key: v for key, v in plain(classifier.config).items() if key not in index.MACHINE}
+    names = {key: Path(config[key]).name or config[key] for key in ("method", "data")}  # without folders
     c, h, w = prepared.shape
     about = {
         "format": FORMAT,
@@ -191,9 +191,9 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
         "canvas": w if h == w else None,
         "mean": list(prepared.mean),
         "std": list(prepared.std),
-        "augment": _augment_to(prepared.augment),
+        "augment": {"kind": kinds[0], **asdict(prepared.augment)} if kinds else None,
         "plans": {name: value["plan"] for name, value in nets.items()},
-        "config": _portable(plain(classifier.config)),
+        "config": config | names,
     }
     method = type(classifier.method)
     if (sha256 := checksum(method)) is not None:
@@ -213,17 +213,6 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
     return about, weights, learning
 
 
-def _portable(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the settings of this machine, and the folders of paths."""
-    values = {name: value for name, value in values.items() if name not in index.MACHINE}
-    return values | {name: Path(values[name]).name or values[name] for name in ("method", "data")}
-
-
-def _augment_to(augment: Any) -> dict[str, Any] | None:
-    kinds = [name for name, kind in AUGMENTS.items() if type(augment) is kind]
-    return {"kind": kinds[0], **asdict(augment)} if kinds else None
-
-
 # --- files ---
 
 
@@ -234,7 +223,8 @@ def save(place: str | Path, classifier: Classifier) -> None:
         "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it",
     )
     about, weights, learning = to_parts(classifier)
-    parts = {WEIGHTS: pack(weights)} | ({} if learning is None else {EXEMPLARS: pack(learning)})
+    states = {WEIGHTS: weights, EXEMPLARS: learning}
+    parts = {name: checkpoint.pack(state) for name, state in states.items() if state is not None}
     about["files"] = {
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in parts.items()

@@ -15,29 +15,30 @@ from jioc.config import Config, index
 from jioc.data import scenario as scenarios
 from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
-from jioc.device.distributed import ALONE, World
-from jioc.device.pick import pick_device
+from jioc.device import distributed, pick
 from jioc.errors import Refused
 from jioc.methods import find_method, registry
 from jioc.nets.incremental import drawing_from
 from jioc.resolve.validate import small_memory
-from jioc.training.build import Plan, streams
-from jioc.training.engine import NotFinite
+from jioc.training import build, engine
 from jioc.training.execution import Execution, choose_execution, set_up_torch
 from jioc.training.runner import Run
 
 
 def preflight(
-    config: Config, dataset: Dataset, world: World = ALONE, scenario: scenarios.Scenario | None = None
-) -> Plan:
+    config: Config,
+    dataset: Dataset,
+    world: distributed.World = distributed.ALONE,
+    scenario: scenarios.Scenario | None = None,
+) -> build.Plan:
     """Refuse what a run would refuse, before it has a folder; set the switches that torch has for a process.
 
     `scenario`: the tasks, if they do not follow from the settings.
     """
     scenario = scenario or scenarios.make(dataset, config)
-    spec, device = find_method(config.method), pick_device(config.device)
+    spec, device = find_method(config.method), pick.pick_device(config.device)
     small_memory(config, len(scenario.classes), spec)
-    streamed = streams(config.stream, dataset, scenario, device)
+    streamed = build.streams(config.stream, dataset, scenario, device)
     execution = choose_execution(config, device, not streamed, world)
     if not registry.is_ours(registry.load_method(config.method)):
         try_method(config, dataset)
@@ -47,7 +48,7 @@ def preflight(
         world.must_agree("code of the method", registry.sha256(config.method))
         world.must_agree("images", images)
     set_up_torch(execution, config.deterministic)
-    return Plan(config, spec, dataset, scenario, device, streamed, execution, world)
+    return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world)
 
 
 # --- the trial of a method that is not ours ---
@@ -65,7 +66,7 @@ def try_method(config: Config, dataset: Dataset) -> None:
             run.learn_next()
             run.learn_next()
         except Exception as error:
-            if isinstance(error, Refused) and not isinstance(error, NotFinite):
+            if isinstance(error, Refused) and not isinstance(error, engine.NotFinite):
                 raise
 
 
@@ -81,7 +82,9 @@ def trial(config: Config, dataset: Dataset) -> Run:
     stages = {name: getattr(config, name).model_copy(update={"epochs": 1}) for name in index.STAGES}
     short = config.model_copy(update=stages | {"batch_size": len(y), "augment": "standard"})
     once = Execution("fp32", graph=False, compile=False, parts=1)
-    return Run(Plan(short, find_method(config.method), images, scenario, torch.device("cpu"), False, once))
+    return Run(
+        build.Plan(short, find_method(config.method), images, scenario, torch.device("cpu"), False, once)
+    )
 
 
 @contextmanager

@@ -19,10 +19,7 @@ from jioc.methods import contract, record, refuse_changed, registry
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
-from jioc.training import build, execution, model
-from jioc.training.checkpoint import Checkpointer, State
-from jioc.training.engine import Engine
-from jioc.training.evaluate import Evaluator, unit_features
+from jioc.training import build, checkpoint, engine, evaluate, execution, model
 from jioc.training.store import Store
 from jioc.types import Task
 
@@ -55,11 +52,11 @@ class Run:
             self.config, self.dataset.channels, self.generators["weights"], self.device
         )
         self.method.memory.map = self.world.map_sharded
-        self.evaluate = Evaluator(self.method, self.test, self.scenario, self.world)
-        self.checkpointer = Checkpointer(
+        self.evaluate = evaluate.Evaluator(self.method, self.test, self.scenario, self.world)
+        self.checkpointer = checkpoint.Checkpointer(
             store, self.config.checkpoint_every, self.snapshot, self.restore, stop, self.world
         )
-        self.engine = Engine(
+        self.engine = engine.Engine(
             train=self.train,
             augment=choose_augmentation(self.dataset.augment, self.config.augment),
             schedules={"first": self.config.first, "later": self.config.later, "second": self.config.second},
@@ -147,7 +144,7 @@ class Run:
     def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         """Unit-norm features (n, d) of training images, in fp32 or in a step's arithmetic."""
         with self.engine.arithmetic() if as_trained else nullcontext():
-            return unit_features(net, self.train, index, self.world)
+            return evaluate.unit_features(net, self.train, index, self.world)
 
     def result(self) -> Result:
         """The run as result.json holds it, so far."""
@@ -200,9 +197,16 @@ class Run:
             self.note(
                 f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
             )
-        device, precision = self.environment.device or "", self.plan.execution.precision
-        sizes, counts = list(self.scenario.sizes), self.scenario.counts
-        self.tell(Start(sizes, self.scenario.classes, counts, device, precision, self.done))
+        self.tell(
+            Start(
+                sizes=list(self.scenario.sizes),
+                classes=self.scenario.classes,
+                counts=self.scenario.counts,
+                device=self.environment.device or "",
+                precision=self.plan.execution.precision,
+                done=self.done,
+            )
+        )
 
     @property
     def keeps_all(self) -> bool:
@@ -238,7 +242,7 @@ class Run:
                 model.save(self.store.folder, self.classifier(exemplars=exemplars))
             self.store.result(self.result())
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> checkpoint.State:
         """Collect all that the rest of the run depends on."""
         return {
             "device": self.device.type,
@@ -256,7 +260,7 @@ class Run:
             "seconds": self.spent + time.perf_counter() - self.started,
         }
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: checkpoint.State) -> None:
         """Take up a snapshot; refuse one of other images, another kind of device, or a changed method."""
         where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
         refuse_if(

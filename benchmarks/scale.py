@@ -24,8 +24,8 @@ from speed import chosen, made, train_second_task
 
 from jioc.device.distributed import World, process_group
 from jioc.events import Epoch, Event
+from jioc.training.execution import commit
 from jioc.training.preflight import preflight
-from jioc.training.provenance import commit
 from jioc.training.runner import Run
 
 VARIANTS = {  # processes, threads of each on a CPU, what BN sees

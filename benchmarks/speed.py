@@ -34,8 +34,8 @@ from jioc.events import Epoch, Event
 from jioc.grid.pack import own_stream
 from jioc.nets.incremental import build
 from jioc.resolve.derive import resolve
+from jioc.training.execution import commit
 from jioc.training.preflight import preflight
-from jioc.training.provenance import commit
 from jioc.training.runner import Run
 
 BATCH = 128

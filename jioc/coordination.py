@@ -12,21 +12,19 @@ switched off, the terms are returned as they came. What the paper leaves open is
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
 from jioc.config import Coordinate, Coordination, HostKD, refusal
-from jioc.errors import Failed, unknown
+from jioc.errors import Failed, fail_if, unknown
 from jioc.losses import check_terms, distill, label_score, mass
 from jioc.types import Batch, Output, Task, Terms
 
-Formula = TypeVar("Formula", bound=Callable[..., Terms])
 
-
-def checked(formula: Formula) -> Formula:
+def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
     """Refuse what the formula cannot coordinate: summed terms, logits of other classes, a missing teacher."""
 
     @wraps(formula)
@@ -41,23 +39,23 @@ def checked(formula: Formula) -> Formula:
         **named: Any,
     ) -> Terms:
         check_terms(terms, batch.y)
-        width = out.logits.shape[1]
-        if jioc.coordinate != "none" and width != task.n_seen:
-            hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > task.n_seen else ""
-            raise Failed(f"the logits are of {width} classes, and the task has seen {task.n_seen}{hint}")
-        if jioc.needs_teacher and old is not None and old.logits.shape[1] < task.n_old:
-            raise Failed(
-                f"the teacher's logits are of {old.logits.shape[1]} classes, and {task.n_old} are old"
-            )
-        if jioc.inputs and "cls" not in terms:
-            raise Failed(
-                f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}"
-            )
+        width, n = out.logits.shape[1], task.n_seen
+        hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > n else ""
+        fail_if(
+            jioc.coordinate != "none" and width != n,
+            f"the logits are of {width} classes, and the task has seen {n}{hint}",
+        )
+        if jioc.needs_teacher and old is not None and (width := old.logits.shape[1]) < task.n_old:
+            raise Failed(f"the teacher's logits are of {width} classes, and {task.n_old} are old")
+        fail_if(
+            jioc.inputs and "cls" not in terms,
+            f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}",
+        )
         if jioc.needs_teacher and old is None and task.n_old:
             raise RuntimeError("output coordination needs the teacher's outputs and got none")
         return formula(jioc, terms, batch, out, old, task, *more, **named)
 
-    return coordinate  # type: ignore[return-value]
+    return coordinate
 
 
 class JIOC(Coordination):
@@ -129,10 +127,9 @@ class JIOC(Coordination):
         if self.delta_scale == "mean1":
             return delta / delta.mean().detach().clamp_min(1e-12)
         if self.delta_scale == "per-class":
-            sums, counts = delta.new_zeros(2, task.n_seen)
-            sums = sums.index_add(0, y, delta)
-            counts = counts.index_add(0, y, torch.ones_like(delta))
-            return (sums / counts.clamp_min(1))[y]
+            zeros = delta.new_zeros(task.n_seen)
+            counts = zeros.index_add(0, y, torch.ones_like(delta))
+            return (zeros.index_add(0, y, delta) / counts.clamp_min(1))[y]
         return delta
 
     def _distilled(self, out: Output, old: Output | None, batch: Batch, task: Task) -> Tensor:

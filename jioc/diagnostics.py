@@ -50,9 +50,7 @@ def diagnose(
     logits = logits.float()
     p = logits.softmax(1)
     confidence, predicted = p.max(1)
-    old = y < task.n_old
-    on_new = p[:, task.new].sum(1)
-    right = predicted == y
+    old, on_new = y < task.n_old, p[:, task.new].sum(1)
     figures = {
         "old_mass_on_new": mean(on_new[old]),
         "new_mass_on_old": mean(1 - on_new[~old]) if task.n_old else None,
@@ -61,7 +59,7 @@ def diagnose(
         "mean_logits": logits.mean(0).tolist(),
         "trained_on": list(trained_on),
         "delta_by_class": mean_by_class(1 - p.gather(1, y[:, None]).squeeze(1), y, task.n_seen),
-        "calibration_error": calibration_error(confidence, right),
+        "calibration_error": calibration_error(confidence, predicted == y),
         "confusion": confusion(y, predicted, task.n_seen),
     }
     return {name: finite(value) for name, value in figures.items()}
@@ -108,8 +106,7 @@ def calibration_error(confidence: Tensor, right: Tensor) -> float:
 
 def confusion(y: Tensor, predicted: Tensor, classes: int) -> list[Any]:
     """Count predictions, a row for each true class; beyond 20 classes a line of "class:count" above zero."""
-    pairs = torch.bincount(y * classes + predicted, minlength=classes * classes)
-    counts = pairs.view(classes, classes).tolist()
+    counts = torch.bincount(y * classes + predicted, minlength=classes**2).view(classes, classes).tolist()
     if classes <= DENSE:
         return counts
     return [" ".join(f"{c}:{n}" for c, n in enumerate(row) if n) for row in counts]
@@ -125,10 +122,7 @@ def thirds(per_class: Sequence[float | None], counts: Sequence[int]) -> dict[str
         return {}
     ranked = sorted(range(len(counts)), key=lambda c: -counts[c])
     size, more = divmod(len(ranked), 3)
-    ends = [size + (more > 0), 2 * size + more, len(ranked)]
-    parts = {"many": ranked[: ends[0]], "medium": ranked[ends[0] : ends[1]], "few": ranked[ends[1] :]}
-    figures: dict[str, float | None] = {}
-    for name, part in parts.items():
-        known = [a for c in part if (a := per_class[c]) is not None]
-        figures[name] = sum(known) / len(known) if known else None
-    return figures
+    first, second = size + (more > 0), 2 * size + more
+    parts = {"many": ranked[:first], "medium": ranked[first:second], "few": ranked[second:]}
+    known = {name: [a for c in part if (a := per_class[c]) is not None] for name, part in parts.items()}
+    return {name: sum(values) / len(values) if values else None for name, values in known.items()}

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from jioc.config import TEMPERATURE
-from jioc.errors import Failed
+from jioc.errors import Failed, fail_if
 
 
 def cross_entropy(logits: Tensor, y: Tensor) -> Tensor:
@@ -55,22 +55,26 @@ def check_terms(terms: dict[str, Tensor], y: Tensor, owner: str = "this method")
 
     A term that is summed or averaged already leaves nothing to weigh. `owner`: whose loss it is.
     """
-    if not isinstance(terms, dict) or not terms:
-        got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
-        raise Failed(
-            f"the loss of {owner} returns {got}; a dict of named terms is needed, such as {{'cls': …}}"
-        )
+    got = "an empty dict" if isinstance(terms, dict) else type(terms).__name__
+    fail_if(
+        not isinstance(terms, dict) or not terms,
+        f"the loss of {owner} returns {got}; a dict of named terms is needed, such as {{'cls': …}}",
+    )
     for name, term in terms.items():
-        if not isinstance(name, str):
-            raise Failed(f"the loss of {owner} names a term {name!r}; a name is a word, such as 'cls'")
+        fail_if(
+            not isinstance(name, str),
+            f"the loss of {owner} names a term {name!r}; a name is a word, such as 'cls'",
+        )
         if not isinstance(term, Tensor) or term.shape != y.shape:
             raise Failed(
                 f"the loss {name!r} {shape_or_type(term)}; "
                 f"one number per image is needed, ({len(y)},): reduction='none' gives them"
             )
-        if not term.is_floating_point():
-            dtype = str(term.dtype).removeprefix("torch.")
-            raise Failed(f"the loss {name!r} of {owner} holds {dtype}; floating-point numbers are needed")
+        fail_if(
+            not term.is_floating_point(),
+            f"the loss {name!r} of {owner} holds {str(term.dtype).removeprefix('torch.')}; "
+            "floating-point numbers are needed",
+        )
 
 
 def shape_or_type(value: object) -> str:

@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+# as `device.distributed.World.map_sharded`: apply a function to every item, shared among a run's processes
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
-"""`device.distributed.World.map_sharded`: apply a function to every item, shared among a run's processes."""
 
 
 def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -82,9 +82,7 @@ def herd(features: Tensor, m: int) -> Tensor:
 
 def class_means(memory: Memory, features: Callable[[Tensor], Tensor], width: int) -> Tensor:
     """Unit-norm mean of each class's unit-norm exemplar features, NaN for a class without any: (K, d)."""
-    every = features(memory.index)
-    rows = [
-        F.normalize(f.mean(0), dim=0) if len(f) else f.new_full((width,), torch.nan)
-        for f in every.split([len(c) for c in memory.classes])
-    ]
-    return torch.stack(rows)
+    by_class = features(memory.index).split([len(c) for c in memory.classes])
+    return torch.stack(
+        [F.normalize(f.mean(0), dim=0) if len(f) else f.new_full((width,), torch.nan) for f in by_class]
+    )

@@ -43,12 +43,11 @@ def summary(rows: list[TaskRow], readouts: list[str]) -> dict[str, Figures]:
         whole = len(every) == len(rows) and bool(rows)
         figures["average"][name] = sum(every) / len(every) if whole else None
         figures["last"][name] = every[-1] if whole else None
-        by_task = [accuracy.per_task for accuracy in accuracies]
-        figures["forgetting"][name] = _forgetting(by_task) if whole and len(rows) > 1 else None
+        figures["forgetting"][name] = _forgetting(accuracies) if whole and len(rows) > 1 else None
     return figures
 
 
-def _forgetting(matrix: list[list[float | None]]) -> float:
-    """Mean drop from the best to the final accuracy of past tasks; matrix[t][s]: on task s after task t."""
-    columns = [[row[s] or 0.0 for row in matrix[s:]] for s in range(len(matrix) - 1)]
+def _forgetting(after: list[Accuracy]) -> float:
+    """Mean drop from the best to the final accuracy of past tasks; after[t]: accuracies after task t."""
+    columns = [[row.per_task[s] or 0.0 for row in after[s:]] for s in range(len(after) - 1)]
     return sum(max(column) - column[-1] for column in columns) / len(columns)

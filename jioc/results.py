@@ -120,7 +120,7 @@ class Result(Record):
     command: str | None = None  # the line that repeats the run
     config: dict[str, Any]
     environment: Environment = Environment()
-    method: Any = None  # see methods/record.py
+    method: Any = None  # see methods/specs.py
     headline: str = "cnn"  # the read-out that tables show for the method
     classes: list[str]  # in the order they are learnt
     counts: list[int] = []  # training images of each class

@@ -6,11 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-Terms = dict[str, Tensor]
-"""A loss by parts: a name, and one number per image (n,). `cls` classifies, `kd` distils."""
-
-Weights = Mapping[str, float | Tensor]
-"""What each term's mean is multiplied by in the total; 1 for a term that is not named."""
+Terms = dict[str, Tensor]  # a loss by parts: one number per image (n,) each; `cls` classifies, `kd` distils
+Weights = Mapping[str, float | Tensor]  # factors of the terms' means in the total; 1 for one not named
 
 
 @dataclass

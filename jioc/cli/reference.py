@@ -16,7 +16,7 @@ from jioc.methods import SPECS
 INTRODUCTION = """\
 # Settings
 
-Written by `make reference` from `jioc/config/schema.py`, `jioc/methods/options.py` and
+Written by `make reference` from `jioc/config/schema.py`, `jioc/methods/specs.py` and
 `jioc/grid/options.py`; change it there.
 
 A setting is a flag of `jioc run`, a line of config.yaml and a keyword of `jioc.run`, nested as named:

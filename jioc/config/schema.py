@@ -2,7 +2,7 @@
 
 A field of `Config`, or of one of its parts, is a flag of `jioc run`, a line of config.yaml and a keyword of
 `jioc.run`; its docstring is its help. `index.py` answers questions about them; `docs/settings.md` lists
-all. A method's own options are declared with the methods (`methods/options.py`).
+all. A method's own options are declared with the methods (`methods/specs.py`).
 """
 
 import os

@@ -142,7 +142,7 @@ def _resources(ray: Any, jobs: list[Job], options: LaunchOptions) -> dict[str, f
 
 def _commit() -> dict[str, str]:
     """The driver's commit: a node may have no git."""
-    from jioc.training.provenance import commit
+    from jioc.training.execution import commit
 
     return {"JIOC_COMMIT": name} if (name := commit()) else {}
 

@@ -4,7 +4,33 @@ Imports nets, data, device, the paper's modules (losses, coordination, memory) a
 What is imported from here needs no torch: `from jioc.methods import SPECS, find_method`.
 """
 
-from jioc.methods.record import MethodRecord, parse_record, record, spec_from_record
-from jioc.methods.registry import find_method, load_method, of_model, own_options, register, sha256
-from jioc.methods.source import checksum, is_ours, refuse_changed, refuse_other
-from jioc.methods.specs import FIRST, SPECS, Spec
+from jioc.methods.registry import (
+    checksum,
+    find_method,
+    is_ours,
+    load_method,
+    of_model,
+    own_options,
+    refuse_changed,
+    refuse_other,
+    register,
+    sha256,
+)
+from jioc.methods.specs import (
+    FIRST,
+    SPECS,
+    BiCOptions,
+    COILOptions,
+    DEROptions,
+    Distilling,
+    FOSTEROptions,
+    ICaRLOptions,
+    LwFOptions,
+    MethodRecord,
+    PODNetOptions,
+    Spec,
+    SSILOptions,
+    parse_record,
+    record,
+    spec_from_record,
+)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
 from jioc.config import Options
 from jioc.coordination import JIOC
@@ -17,8 +17,8 @@ from jioc.methods.state import load_value, save_value
 from jioc.nets.incremental import Net
 from jioc.types import Batch, Output, Task, Terms, Weights
 
-Fit = Callable[..., None]
-"""`training.engine.Engine.fit`: train the method's network on some images with its loss, JIOC applied."""
+Fit = Callable[..., None]  # `training.engine.Engine.fit`: train the network with the method's loss, and JIOC
+NetPlan = dict[str, Any]  # what a network is made from, see `nets.incremental`
 
 
 class Method:
@@ -55,7 +55,7 @@ class Method:
         self.means: Tensor | None = None  # (K, d), of the exemplars' features
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         """The network that the method wants, from the plan of a plain one: say, with another head."""
         return plan
 
@@ -135,10 +135,15 @@ class Method:
         return {"memory": list(self.memory.classes), **parts}
 
     def load_state(self, state: dict[str, Any], device: torch.device) -> None:
-        """Take up a saved state."""
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
             setattr(self, name, load_value(name, state[name], getattr(self, name, None), device))
+
+
+def own_modules(method: Method) -> dict[str, nn.Module]:
+    """The modules in `persistent` that no plan describes, so that only `__init__` can make them."""
+    values = {name: getattr(method, name, None) for name in method.persistent}
+    return {name: m for name, m in values.items() if isinstance(m, nn.Module) and not isinstance(m, Net)}
 
 
 def nearest_mean(features: Tensor, means: Tensor) -> Tensor:

@@ -16,16 +16,13 @@ softmax twice and lets the BN statistics drift on the few held-out images: `--bi
 both, the held-out images are augmented as any others.
 """
 
-from typing import Any
-
 from torch import Tensor
 
 from jioc.data.loader import Sampler, TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import Memory
-from jioc.methods.base import Fit, Method
-from jioc.methods.options import BiCOptions
-from jioc.methods.registry import register
+from jioc.methods import BiCOptions, register
+from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.heads import CorrectedHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -35,7 +32,7 @@ class BiC(Method):
     options: BiCOptions
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "head": "corrected"}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
@@ -70,8 +67,7 @@ class BiC(Method):
     def _fit_bias(self, task: Task, held: Sampler, fit: Fit) -> None:
         assert isinstance(self.net.head, CorrectedHead)
         rest, pair = [p for p in self.net.parameters() if p.requires_grad], self.net.head.pairs[-1]
-        for p in rest:
-            p.requires_grad_(False)
+        self.net.requires_grad_(False)
         pair.requires_grad_(True)
         adrift = self.options.bias_loss == "pycil"
         fit(self, task, held, stage="second", params=[pair], loss=self.bias_loss, train_mode=adrift)

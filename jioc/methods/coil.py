@@ -19,7 +19,6 @@ PyCIL always keeps 2000 exemplars; here the memory is the run's.
 
 import math
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,9 +27,8 @@ from torch import Tensor
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
 from jioc.memory import class_means
-from jioc.methods.base import Fit, Method
-from jioc.methods.options import COILOptions
-from jioc.methods.registry import register
+from jioc.methods import COILOptions, register
+from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.incremental import IncrementalNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -43,11 +41,11 @@ class COIL(Method):
 
     ahead: Tensor | None = None  # A: (K_new, d)
     back: Tensor | None = None  # B: (K_old, d)
-    timed: Weights = {}  # a and b, changed in place as training goes on
+    timed: dict[str, Tensor] = {}  # a and b, changed in place as training goes on
     data: TaskData | None = None  # of the task at hand
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "head": "cosine", "cosine": True}
 
     # --- the formula ---
@@ -69,10 +67,8 @@ class COIL(Method):
         if task.n_old == 0:
             return
         a, b = (1.0, 0.0) if epoch == 0 else (0.0, (epoch / epochs) ** 2)
-        for name, factor in (("forward", a), ("backward", b)):
-            value = self.timed[name]
-            assert isinstance(value, Tensor)
-            value.fill_(self.options.transport_weight * factor)
+        self.timed["forward"].fill_(self.options.transport_weight * a)
+        self.timed["backward"].fill_(self.options.transport_weight * b)
         if epoch > 0 and step % self.options.transport_every == 0:
             self._look_back(task)
 

@@ -1,7 +1,7 @@
 """The rules for a method that is not ours, each with a sentence for the author who breaks it.
 
-`training/trial.py` lets such a method learn two small tasks before a run begins, and asks for every rule. A
-trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
+`training/preflight.py` lets such a method learn two small tasks before a run begins, and asks for every rule.
+A trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
 """
 
 from collections.abc import Callable, Iterable
@@ -10,10 +10,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from jioc.data.loader import Sampler
-from jioc.errors import Failed
+from jioc.errors import Failed, fail_if
 from jioc.losses import check_terms, shape_or_type
-from jioc.methods.base import Fit, Method
-from jioc.methods.state import DROPOUT, own_modules, shapes, tensors
+from jioc.methods.base import Fit, Method, own_modules
+from jioc.methods.state import DROPOUT, shapes, tensors
 from jioc.types import Batch, Output, Task, Terms
 
 Loss = Callable[[Batch, Output, Output | None, Task], Terms]
@@ -25,18 +25,18 @@ Loss = Callable[[Batch, Output, Output | None, Task], Terms]
 def check_init(method: Method) -> Method:
     """Refuse a method that has not set what `persistent` names, or set what no checkpoint can hold."""
     for name in method.persistent:
-        if not hasattr(method, name):
-            raise Failed(f"{method.spec.name} has no {name!r}, which `persistent` names; set it in __init__")
-    made = {}
+        fail_if(
+            not hasattr(method, name),
+            f"{method.spec.name} has no {name!r}, which `persistent` names; set it in __init__",
+        )
     for name, module in own_modules(method).items():
-        if any(isinstance(part, DROPOUT) for part in module.modules()):
-            raise Failed(
-                f"{name!r} in `persistent` has dropout, which draws from torch's own generator: "
-                "no run would repeat; draw a mask from the method's `generator`"
-            )
-        made[name] = shapes(module.eval())
+        fail_if(
+            any(isinstance(part, DROPOUT) for part in module.eval().modules()),
+            f"{name!r} in `persistent` has dropout, which draws from torch's own generator: "
+            "no run would repeat; draw a mask from the method's `generator`",
+        )
     if type(method).load_state is Method.load_state:  # another one may make modules itself
-        method.made = made
+        method.made = {name: shapes(module) for name, module in own_modules(method).items()}
     check_state(method)
     return method
 
@@ -45,11 +45,11 @@ def check_state(method: Method) -> None:
     """Refuse a state that a checkpoint cannot hold, or a resumed run would not have."""
     method.state()
     for name, module in own_modules(method).items():
-        if method.made is not None and method.made.get(name) != shapes(module):
-            raise Failed(
-                f"{name!r} in `persistent` is not as __init__ made it, so that no checkpoint could be loaded "
-                "into it; a module of your own is made there, of the size that it keeps"
-            )
+        fail_if(
+            method.made is not None and method.made.get(name) != shapes(module),
+            f"{name!r} in `persistent` is not as __init__ made it, so that no checkpoint could be loaded "
+            "into it; a module of your own is made there, of the size that it keeps",
+        )
     _check_shared_memory([(name, getattr(method, name)) for name in method.persistent])
 
 
@@ -108,7 +108,10 @@ def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
         terms = loss(batch, out, old, task)
         if first:
             check_terms(terms, batch.y, method.spec.name)
-            check_gradient(method, terms)
+            fail_if(
+                not any(term.requires_grad for term in terms.values()),
+                f"the loss of {method.spec.name} has no gradient: no term depends on what is trained",
+            )
             if own:
                 check_weights(method, task, terms)
             first = False
@@ -122,33 +125,27 @@ def check_trained(method: Method, trained: Iterable[Tensor]) -> None:
     values = [getattr(method, name) for name in method.persistent]
     held = [p for value in values for p in (value.parameters() if isinstance(value, nn.Module) else [value])]
     owned = [id(p) for p in held if isinstance(p, nn.Parameter)]
-    if len(owned) > len(set(owned)):
-        raise Failed(
-            f"{method.spec.name}: two names in `persistent` hold the same parameter, "
-            "and a resumed run would have two of it; name one"
-        )
-    if not {id(p) for p in trained} <= set(owned):
-        raise Failed(
-            f"{method.spec.name} trains a parameter that a resumed run would lose: "
-            "name its module, or the nn.Parameter, in `persistent`"
-        )
-
-
-def check_gradient(method: Method, terms: Terms) -> None:
-    """Refuse a loss that depends on nothing that is trained."""
-    if not any(term.requires_grad for term in terms.values()):
-        raise Failed(f"the loss of {method.spec.name} has no gradient: no term depends on what is trained")
+    fail_if(
+        len(owned) > len(set(owned)),
+        f"{method.spec.name}: two names in `persistent` hold the same parameter, "
+        "and a resumed run would have two of it; name one",
+    )
+    fail_if(
+        not {id(p) for p in trained} <= set(owned),
+        f"{method.spec.name} trains a parameter that a resumed run would lose: "
+        "name its module, or the nn.Parameter, in `persistent`",
+    )
 
 
 def check_weights(method: Method, task: Task, terms: Terms) -> None:
     """Refuse a weight without its term, once there are old classes. JIOC adds and replaces some terms."""
     known = {*terms, "suppress", *(["kd"] if method.coordination is not None else [])}
     idle = sorted(method.weights(task).keys() - known) if task.n_old else []
-    if idle:
-        raise Failed(
-            f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not "
-            f"return; it returns {', '.join(map(repr, terms))}"
-        )
+    fail_if(
+        idle,
+        f"weights of {method.spec.name} weigh {', '.join(map(repr, idle))}, which its loss does not "
+        f"return; it returns {', '.join(map(repr, terms))}",
+    )
 
 
 # --- what it answers ---
@@ -157,18 +154,20 @@ def check_weights(method: Method, task: Task, terms: Terms) -> None:
 def check_readouts(method: Method, scores: dict[str, Tensor], n: int) -> None:
     """Refuse read-outs that are not scores of n images for every class seen, or that lack a needed name."""
     spec, wanted = method.spec, (n, sum(method.net.plan["sizes"]))
-    if not isinstance(scores, dict) or "cnn" not in scores:
-        got = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
-        raise Failed(
-            f"the readouts of {spec.name} are {got}; a dict of scores with 'cnn' among them is needed, "
-            "by which methods are compared"
-        )
+    names = ", ".join(map(repr, scores)) if isinstance(scores, dict) else type(scores).__name__
+    fail_if(
+        not isinstance(scores, dict) or "cnn" not in scores,
+        f"the readouts of {spec.name} are {names}; a dict of scores with 'cnn' among them is needed, "
+        "by which methods are compared",
+    )
     for name, value in scores.items():
-        if not isinstance(value, Tensor) or value.shape != wanted:
-            raise Failed(
-                f"the readouts of {spec.name}: {name!r} {shape_or_type(value)}; "
-                f"a score for each image and class is needed, {wanted}"
-            )
-    if spec.headline not in scores:
-        given = ", ".join(map(repr, scores)) + " (no exemplar is kept)" * (not len(method.memory))
-        raise Failed(f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {given}")
+        fail_if(
+            not isinstance(value, Tensor) or value.shape != wanted,
+            f"the readouts of {spec.name}: {name!r} {shape_or_type(value)}; "
+            f"a score for each image and class is needed, {wanted}",
+        )
+    without = " (no exemplar is kept)" * (not len(method.memory))
+    fail_if(
+        spec.headline not in scores,
+        f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {names}{without}",
+    )

@@ -15,17 +15,13 @@ JIOC needs a teacher, which DER has not: the head as it was before the task, on 
 there already. It is the previous network exactly and costs no backbone forward.
 """
 
-from typing import Any
-
-import torch
 from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy
-from jioc.methods.aligned import Aligned
-from jioc.methods.base import Fit
-from jioc.methods.options import DEROptions
-from jioc.methods.registry import register
+from jioc.methods import DEROptions, register
+from jioc.methods.base import Fit, NetPlan
+from jioc.methods.wa import Aligned
 from jioc.nets.incremental import ExpandingNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -36,7 +32,7 @@ class DER(Aligned):
     net: ExpandingNet
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "kind": "expanding", "backbones": 1, "aux": 0}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
@@ -64,4 +60,4 @@ class DER(Aligned):
 
 def aux_targets(y: Tensor, task: Task) -> Tensor:
     """0 for any old class, 1 .. n_new for the new ones."""
-    return torch.clamp(y - task.n_old + 1, min=0)
+    return (y - task.n_old + 1).clamp(min=0)

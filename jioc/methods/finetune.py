@@ -6,8 +6,8 @@ loss(x, y) = CE(z[new], y)
 from torch import Tensor
 
 from jioc.losses import cross_entropy, only
+from jioc.methods import register
 from jioc.methods.base import Method
-from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms
 
 

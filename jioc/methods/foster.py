@@ -26,9 +26,8 @@ from torch import Tensor
 from jioc.data.loader import TaskData
 from jioc.losses import class_balance, cross_entropy, distill
 from jioc.memory import class_means
+from jioc.methods import FOSTEROptions, register
 from jioc.methods.base import Fit, Method, nearest_mean
-from jioc.methods.options import FOSTEROptions
-from jioc.methods.registry import register
 from jioc.nets.incremental import ExpandingNet, IncrementalNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 

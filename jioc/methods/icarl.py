@@ -16,9 +16,8 @@ from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.losses import class_balance, cross_entropy, distill
+from jioc.methods import ICaRLOptions, register
 from jioc.methods.base import Fit, Method
-from jioc.methods.options import ICaRLOptions
-from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 
@@ -40,7 +39,6 @@ class ICaRL(Method):
 
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         if self.options.balance:
-            classes = [*self.memory.classes, *data.classes]
-            counts = [max(1, len(index)) for index in classes]  # no exemplar: as one
+            counts = [max(1, len(index)) for index in [*self.memory.classes, *data.classes]]  # none: as one
             self.class_weights = class_balance(counts, self.options.balance).to(self.net.head.weight)
         super().learn(task, data, fit)

@@ -1,6 +1,6 @@
 """Joint: replay that keeps every image seen, and goes on from the weights of the task before. The ceiling."""
 
-from jioc.methods.registry import register
+from jioc.methods import register
 from jioc.methods.replay import Replay
 
 

@@ -8,9 +8,8 @@ As in PyCIL: the old classes' softmax is one, the head is shared, no warm-up of 
 from torch import Tensor
 
 from jioc.losses import cross_entropy, distill, only
+from jioc.methods import LwFOptions, register
 from jioc.methods.base import Method
-from jioc.methods.options import LwFOptions
-from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 

@@ -19,7 +19,6 @@ single class there is no other to be told from: `cls` is 0, as of a softmax over
 import copy
 import math
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -27,9 +26,8 @@ from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.device.compile import maybe_compiled
-from jioc.methods.base import Fit, Method
-from jioc.methods.options import PODNetOptions
-from jioc.methods.registry import register
+from jioc.methods import PODNetOptions, register
+from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.heads import PROXIES, ProxyHead
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -39,7 +37,7 @@ class PODNet(Method):
     options: PODNetOptions
 
     @staticmethod
-    def plan(plan: dict[str, Any]) -> dict[str, Any]:
+    def plan(plan: NetPlan) -> NetPlan:
         return {**plan, "head": "proxies", "cosine": True, "maps": True}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
@@ -64,13 +62,11 @@ class PODNet(Method):
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator)
         fit(self, task, data.with_memory(self.memory))
-        balanced = copy.copy(self.memory)
         if task.n_old:
-            balanced.update(
-                data.classes, partial(data.features, self.net), data.generator, classes=task.n_old
-            )
-        if task.n_old and len(balanced):
-            fit(self, task, data.of(balanced.index), stage="second")
+            balanced, features = copy.copy(self.memory), partial(data.features, self.net)
+            balanced.update(data.classes, features, data.generator, classes=task.n_old)
+            if len(balanced):
+                fit(self, task, data.of(balanced.index), stage="second")
         self.remember(task, data)
         self.keep_teacher()
 

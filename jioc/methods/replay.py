@@ -4,8 +4,8 @@ loss(x, y) = CE(z, y)
 """
 
 from jioc.losses import cross_entropy
+from jioc.methods import register
 from jioc.methods.base import Method
-from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms
 
 

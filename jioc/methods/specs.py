@@ -5,20 +5,11 @@ a line says otherwise.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from jioc.config import Options, Schedule
-from jioc.methods.options import (
-    BiCOptions,
-    COILOptions,
-    DEROptions,
-    Distilling,
-    FOSTEROptions,
-    ICaRLOptions,
-    LwFOptions,
-    PODNetOptions,
-    SSILOptions,
-)
+from pydantic import ConfigDict, ValidationError, create_model
+
+from jioc.config import TEMPERATURE, Above0, Amount, Options, Positive, Schedule, Share, Within01
 
 
 @dataclass(frozen=True)
@@ -39,6 +30,79 @@ class Spec:
     headline: str = "cnn"  # the read-out by which the method is judged
     needs_memory: bool = False  # refused without exemplars
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
+
+
+# --- the methods' own options: flags of `jioc run METHOD`, and keys of `options` in config.yaml ---
+
+
+class Distilling(Options):
+    kd_temperature: Above0 = TEMPERATURE
+    """Temperature of the method's own distillation."""
+
+
+class LwFOptions(Distilling):
+    kd_weight: Amount = 3.0
+    """Weight of the distillation."""
+
+
+class ICaRLOptions(Distilling):
+    kd_weight: Amount = 1.0
+    """Weight of the distillation."""
+    balance: Share = 0.0
+    """Beta of the balanced cross-entropy after the first task: 0 is plain; near 1 rare classes count more."""
+
+
+class BiCOptions(Distilling):
+    held_share: Within01 = 0.1
+    """Share of a class's exemplars that is held out to fit the bias."""
+    bias_loss: Literal["paper", "pycil"] = "paper"
+    """Fit the bias to a fixed network; or as in PyCIL, with softmax twice and drifting BN statistics."""
+
+
+class PODNetOptions(Options):
+    flat: Amount = 1.0
+    """Weight of the distillation of the features."""
+    spatial: Amount = 5.0
+    """Weight of the distillation of the pooled stages."""
+    margin: Amount = 0.6
+    """By how much the label's similarity must exceed the others."""
+    nca: Literal["paper", "pycil"] = "paper"
+    """The paper's loss, or that of the code, whose margin cancels and whose denominator holds an extra 1."""
+
+
+class SSILOptions(Distilling):
+    kd_weight: Amount = 1.0
+    """Weight of the task-wise distillation."""
+    exemplar_share: Above0 = 0.25
+    """Exemplars for each new image of a batch: 32 for 128."""
+
+
+class DEROptions(Options):
+    aux_weight: Amount = 1.0
+    """Weight of the auxiliary loss."""
+
+
+class FOSTEROptions(Distilling):
+    lambda_okd: Amount = 1.0
+    """Weight of the distillation while boosting."""
+    beta1: Within01 = 0.96
+    """Balance of the classes while boosting; towards 1 rare classes count more."""
+    beta2: Within01 = 0.97
+    """Balance of the classes while compressing."""
+    oofc: Literal["ft", "az"] = "ft"
+    """The weights from old features to new classes are trained (ft) or held at zero (az)."""
+
+
+class COILOptions(Distilling):
+    transport_weight: Amount = 1e-3
+    """Weight of the two transport terms."""
+    sinkhorn: Above0 = 0.464
+    """Entropic regularisation of the transport."""
+    transport_every: Positive = 30
+    """Steps between two retrospective transports."""
+
+
+# --- the methods ---
 
 
 def steps(epochs: int, *milestones: int, weight_decay: float, lr: float = 0.1) -> Schedule:
@@ -115,3 +179,45 @@ SPECS: dict[str, Spec] = {
         ),
     ]
 }  # fmt: skip
+
+
+# --- what result.json holds about a method, for readers who do not have it ---
+
+
+class MethodRecord(Options):
+    """A method as result.json describes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    title: str
+    memory: Literal["exemplars", "none", "all"]
+    host_kd: Literal["replace", "keep"]
+    first: Schedule
+    later: Schedule
+    second: Schedule | None
+    options: dict[str, Any]
+    sha256: str | None = None
+
+
+def record(spec: Spec, sha256: str | None = None) -> MethodRecord:
+    """Describe a method. `sha256`: the checksum of one that is not ours."""
+    own: dict[str, Any] = {"options": spec.options.model_construct().model_dump(), "sha256": sha256}
+    return MethodRecord(**own, **{n: getattr(spec, n) for n in MethodRecord.model_fields if n not in own})
+
+
+def parse_record(value: Any) -> MethodRecord | None:
+    """Read the description of a method; None if it is no such thing."""
+    try:
+        return MethodRecord.model_validate(value)
+    except ValidationError:
+        return None
+
+
+def spec_from_record(r: MethodRecord | None) -> Spec | None:
+    """Make the entry of a method from its record, if that has whole schedules."""
+    if r is None or not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
+        return None
+    fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
+    own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
+    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd)

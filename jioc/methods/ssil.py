@@ -21,9 +21,8 @@ from torch import Tensor
 from jioc.coordination import heads
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
+from jioc.methods import SSILOptions, register
 from jioc.methods.base import Fit, Method
-from jioc.methods.options import SSILOptions
-from jioc.methods.registry import register
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 

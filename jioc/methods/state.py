@@ -10,8 +10,7 @@
 What is live and has the saved shape keeps its identity, so that optimisers stay valid.
 """
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -87,41 +86,23 @@ def unsaveable(value: Any) -> str | None:
 
 def placed(value: Any, device: torch.device) -> Any:
     """Copy a value with every tensor on the device."""
-    if isinstance(value, dict):
-        return {key: placed(part, device) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(placed(part, device) for part in value)
-    return value.to(device, copy=True) if isinstance(value, Tensor) else value
+    match value:
+        case dict():
+            return {key: placed(part, device) for key, part in value.items()}
+        case list() | tuple():
+            return type(value)(placed(part, device) for part in value)
+        case Tensor():
+            return value.detach().to(device, copy=True)
+        case _:
+            return value
 
 
 def tensors(value: Any) -> list[Tensor]:
-    """Every tensor in a value."""
     if isinstance(value, nn.Module):
         return list(value.state_dict().values())
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
     return [value] if isinstance(value, Tensor) else [tensor for part in parts for tensor in tensors(part)]
 
 
-# --- modules that no plan describes, so that only `__init__` can make them ---
-
-
-class Persistent(Protocol):
-    """Whatever names its values that outlive a crash: a method."""
-
-    @property
-    def persistent(self) -> tuple[str, ...]: ...
-
-
-def own_modules(method: Persistent) -> dict[str, nn.Module]:
-    values = {name: getattr(method, name, None) for name in method.persistent}
-    return {name: m for name, m in values.items() if isinstance(m, nn.Module) and not isinstance(m, Net)}
-
-
 def shapes(module: nn.Module) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in module.state_dict().items()}
-
-
-def modules_of(method: Persistent, trained: Iterable[Tensor]) -> list[nn.Module]:
-    """The method's own modules among what is trained."""
-    wanted = {id(p) for p in trained}
-    return [m for m in own_modules(method).values() if any(id(p) in wanted for p in m.parameters())]

@@ -1,20 +1,50 @@
 """WA: replay with distillation, then new classes' weights scaled to the old ones' (Zhao et al., CVPR 2020).
 
-    loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])           l = K_old / K
-    after training:   w_k <- w_k * mean |w_old| / mean |w_new|         for each new class k, see `aligned.py`
+    loss(x, y) = (1 - l) CE(z, y) + l KD_T(z[old], z'[old])            l = K_old / K
+    after training:   w_k <- gamma w_k,   gamma = mean |w_old| / mean |w_new|       for each new class k
+    unaligned:        z_k = (z_k - b_k) / gamma + b_k                  the newest task's logits before that
 
 The exemplars are chosen, and the teacher is kept, after the scaling. As in PyCIL weights are not clipped to
-be positive while training, which the paper does; biases are not scaled. `unaligned` reads out the head before
-the scaling.
+be positive while training, which the paper does; biases are not scaled.
+
+Read-outs: `cnn` is the head after the scaling, `unaligned` before that of the newest task; earlier tasks'
+rows keep theirs. In the first task nothing is scaled, and both are the same.
 """
+
+import torch
+from torch import Tensor
 
 from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy, distill
-from jioc.methods.aligned import Aligned
-from jioc.methods.base import Fit
-from jioc.methods.options import Distilling
-from jioc.methods.registry import register
+from jioc.methods import Distilling, register
+from jioc.methods.base import Fit, Method
+from jioc.nets.heads import LinearHead
 from jioc.types import Batch, Output, Task, Terms, Weights
+
+
+class Aligned(Method):
+    """A method whose new rows of the head are scaled once they are trained: WA, and DER."""
+
+    persistent = ("gamma",)
+
+    gamma: float = 1.0  # of the newest task
+
+    def align(self, task: Task) -> None:
+        self.gamma = self.linear_head.align(task.n_old)
+
+    def rehearsed(self, task: Task, data: TaskData) -> None:
+        self.gamma = 1.0  # the rows as they are now were never scaled
+        super().rehearsed(task, data)
+
+    def extra_readouts(self, out: Output) -> dict[str, Tensor]:
+        n, bias = self.net.plan["sizes"][-1], self.linear_head.bias
+        new = out.logits[:, -n:] / self.gamma + (bias - bias / self.gamma)[-n:]  # exact where gamma is 1
+        return {"unaligned": torch.cat([out.logits[:, :-n], new], dim=1)}
+
+    @property
+    def linear_head(self) -> LinearHead:
+        assert isinstance(self.net.head, LinearHead)
+        return self.net.head
 
 
 @register("wa")

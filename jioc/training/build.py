@@ -1,5 +1,6 @@
-"""The parts of a run, made from its settings: method, generators, images."""
+"""The parts of a run, made from its settings: plan, method, generators, images."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -7,22 +8,37 @@ import torch
 
 from jioc.config import Config
 from jioc.coordination import JIOC
+from jioc.data import loader, stream
 from jioc.data.dataset import Dataset
-from jioc.data.loader import Images
 from jioc.data.scenario import Scenario
-from jioc.data.stream import Streamed
+from jioc.device.distributed import ALONE, World
 from jioc.memory import Memory
-from jioc.methods import registry
-from jioc.methods.base import Method
-from jioc.methods.contract import check_init
+from jioc.methods import Spec, base, contract, find_method, load_method, own_options
 from jioc.nets.incremental import build, drawing_from
+from jioc.training.execution import Execution
 
 RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
 
 
-def make_method(config: Config, channels: int, generator: torch.Generator, device: torch.device) -> Method:
+@dataclass(frozen=True)
+class Plan:
+    """What a run is made from; `preflight` gives it."""
+
+    config: Config
+    spec: Spec
+    dataset: Dataset
+    scenario: Scenario
+    device: torch.device
+    streamed: bool  # whether batches come from the disk
+    execution: Execution
+    world: World = ALONE
+
+
+def make_method(
+    config: Config, channels: int, generator: torch.Generator, device: torch.device
+) -> base.Method:
     """Make the method of a resolved configuration, before its first task."""
-    cls, spec = registry.load_method(config.method), registry.find_method(config.method)
+    cls, spec = load_method(config.method), find_method(config.method)
     plain: dict[str, Any] = {
         "backbone": config.backbone,
         "stem": config.stem,
@@ -32,19 +48,18 @@ def make_method(config: Config, channels: int, generator: torch.Generator, devic
         "head": "linear",
         "sizes": [],
     }
-    total, per_class = (None, None) if spec.memory == "all" else (config.memory, config.memory_per_class)
-    if spec.memory == "none":
-        total, per_class = 0, None
-    coordinated = config.coordination.coordinate != "none"
+    room = {"none": (0, None), "all": (None, None), "exemplars": (config.memory, config.memory_per_class)}
     parts: dict[str, Any] = {
         "net": build(cls.plan(plain), generator).to(device),
-        "memory": Memory(total, per_class, config.select),
-        "options": registry.own_options(spec, config.options),
-        "coordination": JIOC(**dict(config.coordination)) if coordinated else None,
+        "memory": Memory(*room[spec.memory], config.select),
+        "options": own_options(spec, config.options),
+        "coordination": None
+        if config.coordination.coordinate == "none"
+        else JIOC(**dict(config.coordination)),
         "generator": generator,
     }
     with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
-        return check_init(cls(**parts))
+        return contract.check_init(cls(**parts))
 
 
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:
@@ -76,11 +91,11 @@ def streams(word: str, dataset: Dataset, scenario: Scenario, device: torch.devic
 
 def images(
     dataset: Dataset, scenario: Scenario, device: torch.device, streamed: bool
-) -> tuple[Images, Images]:
+) -> tuple[loader.Images, loader.Images]:
     """Training images and those that accuracy is measured on, labelled in the order of learning."""
-    kind = Streamed if streamed else Images
+    kind = stream.Streamed if streamed else loader.Images
 
-    def labelled(x: np.ndarray, y: np.ndarray, classes: list[np.ndarray]) -> Images:
+    def labelled(x: np.ndarray, y: np.ndarray, classes: list[np.ndarray]) -> loader.Images:
         labels = np.full(len(y), -1, np.int64)
         for c, index in enumerate(classes):
             labels[index] = c

@@ -27,7 +27,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from jioc.device.distributed import ALONE, World
-from jioc.errors import Failed, Interrupted
+from jioc.errors import Interrupted, fail_if
 from jioc.files import flush_folder, write
 from jioc.training.store import Store
 
@@ -40,43 +40,45 @@ def pack(state: State) -> bytes:
     tensors: dict[str, Tensor] = {}
 
     def strip(value: Any, path: str) -> Any:
-        if isinstance(value, Tensor):
-            while path in tensors:  # a key may hold a slash
-                path += "/"
-            tensors[path] = value.detach().to("cpu", copy=True).contiguous()
-            return {"tensor": path}
-        if isinstance(value, dict) and all(type(key) is str for key in value):
-            return {"map": {k: strip(v, f"{path}/{k}") for k, v in value.items()}}
-        if isinstance(value, dict):
-            return {"pairs": strip(list(value.items()), path)}
-        if isinstance(value, (list, tuple)):
-            kind = "tuple" if isinstance(value, tuple) else "list"
-            return {kind: [strip(v, f"{path}/{i}") for i, v in enumerate(value)]}
-        return {"value": value}
+        match value:
+            case Tensor():
+                while path in tensors:  # a key may hold a slash
+                    path += "/"
+                tensors[path] = value.detach().to("cpu", copy=True).contiguous()
+                return {"tensor": path}
+            case dict() if all(type(key) is str for key in value):
+                return {"map": {k: strip(v, f"{path}/{k}") for k, v in value.items()}}
+            case dict():
+                return {"pairs": strip(list(value.items()), path)}
+            case list() | tuple():
+                kind = "tuple" if isinstance(value, tuple) else "list"
+                return {kind: [strip(v, f"{path}/{i}") for i, v in enumerate(value)]}
+            case _:
+                return {"value": value}
 
-    tree = json.dumps(strip(state, ""))
-    return save(tensors, metadata={"tree": tree})
+    return save(tensors, metadata={"tree": json.dumps(strip(state, ""))})
 
 
 def unpack(path: Path) -> State:
     """Read a state from its file."""
     with safe_open(path, framework="pt") as file:
-        tree = json.loads(file.metadata()["tree"])
 
         def fill(node: dict[str, Any]) -> Any:
-            ((kind, value),) = node.items()
-            if kind == "tensor":
-                return file.get_tensor(value)
-            if kind == "map":
-                return {k: fill(v) for k, v in value.items()}
-            if kind == "pairs":
-                return dict(fill(value))
-            if kind in ("list", "tuple"):
-                parts = [fill(v) for v in value]
-                return tuple(parts) if kind == "tuple" else parts
-            return value
+            match node:
+                case {"tensor": path}:
+                    return file.get_tensor(path)
+                case {"map": parts}:
+                    return {k: fill(v) for k, v in parts.items()}
+                case {"pairs": pairs}:
+                    return dict(fill(pairs))
+                case {"list": parts}:
+                    return [fill(v) for v in parts]
+                case {"tuple": parts}:
+                    return tuple(fill(v) for v in parts)
+                case _:
+                    return node["value"]
 
-        return fill(tree)
+        return fill(json.loads(file.metadata()["tree"]))
 
 
 class Checkpointer:
@@ -95,11 +97,9 @@ class Checkpointer:
         world: World = ALONE,
     ):
         self.store, self.every, self.snapshot, self.restore = store, every, snapshot, restore
-        self.stop = stop or (lambda: False)  # asked before every step
-        self.world = world
+        self.stop, self.world = stop or (lambda: False), world  # `stop` is asked before every step
         self._states: dict[str, str] = {}  # of this task, the latest last: names and checksums
-        self._stage = 0  # of this task
-        self._resuming = False
+        self._stage, self._resuming = 0, False  # of this task
         self._source: Path | None = None  # the checkpoint that is resumed from
         self._last = time.monotonic()  # when the last one was written
 
@@ -107,11 +107,9 @@ class Checkpointer:
 
     def resume(self, note: Callable[[str], None]) -> bool:
         """Restore the newest whole checkpoint; return whether there is one."""
-        state = self._restore_newest(note) if self.world.first else None
-        if self.world.size > 1:
-            state = self.world.broadcast(state)
-            if state is not None and not self.world.first:
-                self.restore(state)
+        state = self.world.broadcast(self._restore_newest(note) if self.world.first else None)
+        if state is not None and not self.world.first:
+            self.restore(state)
         self._resuming, self._stage = state is not None, 0
         return self._resuming
 
@@ -134,18 +132,17 @@ class Checkpointer:
                 shutil.rmtree(damaged)  # or the next checkpoint would take over its states
             self._source = folder
             return begin
-        if folders:
-            raise Failed(
-                f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; "
-                "start again in another folder"
-            )
+        fail_if(
+            folders,
+            f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; start again in another folder",
+        )
         self.store.cut_log(0)
         return None
 
     def begin_task(self) -> None:
         """Save the run as a task begins."""
         self._states, self._stage, self._resuming = {}, 0, False
-        self._write({"begin": self.snapshot()})
+        self._write("begin", self.snapshot())
 
     # --- within a task ---
 
@@ -171,19 +168,19 @@ class Checkpointer:
     def end_epoch(self, progress: Callable[[], State]) -> None:
         """Save the run within a stage, if the last checkpoint is old enough."""
         if self.store is not None and time.monotonic() - self._last >= self.every:
-            self._write({"now": self.snapshot() | {"progress": progress()}})
+            self._write("now", self.snapshot() | {"progress": progress()})
 
     def save_and_stop_if_asked(self, progress: Callable[[], State]) -> None:
         """Save the run and raise `Interrupted`, if any process was asked to stop."""
         if self.world.any(self.stop()):
-            self._write({"now": self.snapshot() | {"progress": progress()}})
+            self._write("now", self.snapshot() | {"progress": progress()})
             self.world.barrier()
             raise Interrupted("stopped; the run can be resumed" if self.store is not None else "stopped")
 
     def end_stage(self) -> None:
         """Save the run as a stage ends."""
         self._states.pop("now", None)
-        self._write({f"stage{self._stage}": self.snapshot()})
+        self._write(f"stage{self._stage}", self.snapshot())
         self._stage += 1
 
     # --- files ---
@@ -197,8 +194,8 @@ class Checkpointer:
             reverse=True,
         )
 
-    def _write(self, fresh: dict[str, State]) -> None:
-        """Write a checkpoint: the states of this task, some of them fresh."""
+    def _write(self, name: str, state: State) -> None:
+        """Write a checkpoint: this state, and the earlier ones of this task."""
         if self.store is None:
             return
         folders = self._folders()
@@ -207,7 +204,7 @@ class Checkpointer:
         shutil.rmtree(temporary, ignore_errors=True)
         with self.store.writing():
             try:
-                self._fill(temporary, fresh, folders)
+                self._fill(temporary, name, state, folders)
                 os.rename(temporary, self.store.checkpoints / f"{number:06d}")
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)  # what a failing disk left
@@ -216,15 +213,14 @@ class Checkpointer:
                 shutil.rmtree(folder)
         self._last = time.monotonic()
 
-    def _fill(self, temporary: Path, fresh: dict[str, State], folders: list[Path]) -> None:
+    def _fill(self, temporary: Path, name: str, state: State, folders: list[Path]) -> None:
         temporary.mkdir()
-        for name, checksum in self._states.items():
-            if name not in fresh:
-                _take_over(name, checksum, folders, temporary)
-        for name, state in fresh.items():
-            content = pack(state)
-            self._states[name] = hashlib.sha256(content).hexdigest()
-            write(temporary / name, content)
+        for earlier, checksum in self._states.items():
+            if earlier != name:
+                _take_over(earlier, checksum, folders, temporary)
+        content = pack(state)
+        self._states[name] = hashlib.sha256(content).hexdigest()
+        write(temporary / name, content)
         write(temporary / "checksums.json", json.dumps(self._states).encode())
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -14,18 +14,15 @@ from jioc.config import Schedule, lr_at
 from jioc.coordination import JIOC
 from jioc.data.augment.basic import Augmentation
 from jioc.data.loader import Images, Sampler
+from jioc.device import distributed, streams
 from jioc.device.compile import compiling
-from jioc.device.distributed import World
-from jioc.device.streams import SideStream
-from jioc.errors import Failed
+from jioc.errors import Failed, first_line
 from jioc.events import Epoch
-from jioc.methods.base import Method
-from jioc.methods.state import modules_of
-from jioc.nets.batchnorm import synchronise
+from jioc.methods.base import Method, own_modules
+from jioc.nets import batchnorm
 from jioc.nets.incremental import Net
 from jioc.training.checkpoint import Checkpointer, State
-from jioc.training.execution import Execution
-from jioc.training.steps import EagerSteps, GraphSteps, Steps, Sums, graph_refusal
+from jioc.training.execution import EagerSteps, Execution, GraphSteps, Sums
 from jioc.types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
@@ -51,14 +48,13 @@ class Engine:
         checkpointer: Checkpointer,
         on_epoch: Callable[[Epoch], None],
         note: Callable[[str], None],
-        world: World,
+        world: distributed.World,
     ):
         self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
         self.execution, self.device, self.world = execution, train.device, world
         self.order, self.noise = order, noise
         self.checkpointer, self.on_epoch, self.note = checkpointer, on_epoch, note
-        self.trained = 0  # images, and the seconds spent on them, in this task
-        self.seconds = 0.0
+        self.trained, self.seconds = 0, 0.0  # images, and the time spent on them, in this task
 
     def fit(
         self,
@@ -87,16 +83,16 @@ class Engine:
         loss = loss or method.loss
         if coordination is OWN:
             coordination = None if stage == "second" and loss != method.loss else method.coordination
-        nets = [net, *modules_of(method, trained)]
+        own = [m for m in own_modules(method).values() if {*m.parameters()} & {*trained}]
+        nets = nn.ModuleList([net, *own])
 
         saved = self.checkpointer.resume_stage()
         if saved is not None and saved.get("finished"):
             return
         optimiser, set_lr = self._optimiser(trained, schedule.weight_decay or 0.0)
-        for part in nets:
-            part.train(train_mode)
+        nets.train(train_mode)
         if self.world.size > 1 and self.world.bn == "synchronised":
-            synchronise(net)
+            batchnorm.synchronise(net)
         body = partial(self.step, method, task, self.world.wrap(net, trained), loss, coordination, optimiser)
         steps = self._steps(body, nets, trained, optimiser)
         progress = partial(self._progress, optimiser, trained)
@@ -117,8 +113,7 @@ class Engine:
             first_step = 0
             if epoch + 1 < schedule.epochs:
                 self.checkpointer.end_epoch(partial(progress, epoch + 1, 0, self.order.get_state(), {}))
-        for part in nets:
-            part.eval()
+        nets.eval()
         self.checkpointer.end_stage()
 
     def step(
@@ -140,7 +135,7 @@ class Engine:
             x = self.train.augmented(part, self.augment, self.noise)
             y = self.train.labels[self.train.own(part)]
             batch = Batch(x, y, y < task.n_old)
-            side = SideStream(self.device)
+            side = streams.SideStream(self.device)
             with world.averaging(net, part is parts[-1]):
                 with self.arithmetic():
                     with side, torch.no_grad():
@@ -186,22 +181,32 @@ class Engine:
         for value in sums.values():
             value.zero_()
         if not all(map(math.isfinite, means.values())):
-            where = f"task {task.index + 1}, epoch {epoch + 1}"
-            raise NotFinite(f"the loss is not finite in {where}: {means}; a smaller --lr may help")
-        seconds = time.perf_counter() - started
-        here = sum(map(len, batches[skipped:]))
+            raise NotFinite(
+                f"the loss is not finite in task {task.index + 1}, epoch {epoch + 1}: {means}; "
+                "a smaller --lr may help"
+            )
+        seconds, here = time.perf_counter() - started, sum(map(len, batches[skipped:]))
         self.trained, self.seconds = self.trained + here, self.seconds + seconds
-        number, speed = task.index + 1, here / max(seconds, 1e-9)
-        lr, epochs = lr_at(schedule, epoch), schedule.epochs or 0
-        self.on_epoch(Epoch(number, stage, epoch + 1, epochs, lr, images, means, seconds, speed))
+        self.on_epoch(
+            Epoch(
+                task=task.index + 1,
+                stage=stage,
+                epoch=epoch + 1,
+                epochs=schedule.epochs or 0,
+                lr=lr_at(schedule, epoch),
+                images=images,
+                terms=means,
+                seconds=seconds,
+                images_per_second=here / max(seconds, 1e-9),
+            )
+        )
 
     # --- the device ---
 
     def arithmetic(self) -> Any:
         """The context of a step's forward passes: its precision."""
-        if self.execution.precision == "bf16":
-            return torch.autocast(self.device.type, torch.bfloat16)
-        return nullcontext()
+        bf16 = self.execution.precision == "bf16"
+        return torch.autocast(self.device.type, torch.bfloat16) if bf16 else nullcontext()
 
     def _lay_out(self, net: Net, method: Method) -> None:
         """On CUDA, put the channels of convolutions innermost, and round a teacher's to bf16 once."""
@@ -237,36 +242,30 @@ class Engine:
         return optimiser, lr.fill_ if cuda else partial(optimiser.param_groups[0].__setitem__, "lr")
 
     def _steps(
-        self,
-        body: Any,
-        nets: Sequence[nn.Module],
-        trained: list[nn.Parameter],
-        optimiser: torch.optim.Optimizer,
-    ) -> Steps:
+        self, body: Any, nets: nn.ModuleList, trained: list[nn.Parameter], optimiser: torch.optim.Optimizer
+    ) -> EagerSteps:
         if not self.execution.graph:
             return EagerSteps(body, self.device)
 
         def live() -> list[Tensor]:
             momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
-            weights = [t for net in nets for t in net.state_dict(keep_vars=True).values()]
+            weights = nets.state_dict(keep_vars=True).values()
             return [*{id(t): t for t in (*weights, *trained, *momentum)}.values()]
 
         return GraphSteps(body, self.device, self.noise, live)
 
-    def _begin(self, steps: Steps, batches: list[Tensor], first: int) -> Steps:
+    def _begin(self, steps: EagerSteps, batches: list[Tensor], first: int) -> EagerSteps:
         """Begin an epoch; fall back to eager steps for good if a step cannot be captured."""
         try:
             steps.begin(batches, first)
-            if isinstance(steps, EagerSteps):
+            if not isinstance(steps, GraphSteps):
                 self.train.prefetch([part for batch in steps.batches[first:] for part in self._parts(batch)])
         except RuntimeError as error:
             if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise
-            self.note(
-                f"the step cannot be captured in a CUDA graph, so it runs as it is: {graph_refusal(error)}"
-            )
-            sums, steps = steps.sums, EagerSteps(steps.body, self.device)
-            steps.sums = sums
+            why = first_line(error)[:200]
+            self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {why}")
+            steps = EagerSteps(steps.body, self.device, steps.sums)
             steps.begin(batches, first)
         return steps
 
@@ -285,12 +284,16 @@ class Engine:
 
         `order`: the generator's state before the epoch was drawn. Each term has the sums of all processes.
         """
-        gathered = {name: self.world.gather(value) for name, value in sums.items()}
-        momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
-        return {"epoch": epoch, "step": step, "sums": gathered, "momentum": momentum, "order": order}
+        return {
+            "epoch": epoch,
+            "step": step,
+            "sums": {name: self.world.gather(value) for name, value in sums.items()},
+            "momentum": [optimiser.state[p]["momentum_buffer"] for p in trained],
+            "order": order,
+        }
 
     def _restore(
-        self, saved: State, steps: Steps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
+        self, saved: State, steps: EagerSteps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
     ) -> tuple[int, int]:
         """Put a stage back to where it was saved; return the epoch and the step to go on with."""
         self.order.set_state(saved["order"])

@@ -1,5 +1,6 @@
 """Evaluate a method after a task: the accuracy of every read-out, and the diagnostics."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +13,7 @@ from jioc import diagnostics, metrics
 from jioc.data.loader import Images
 from jioc.data.scenario import Scenario
 from jioc.device.distributed import World
-from jioc.methods.base import Method
-from jioc.methods.contract import check_readouts
+from jioc.methods import base, contract
 from jioc.nets.incremental import Net
 from jioc.results import Accuracy, Diagnostics
 from jioc.training.execution import cudnn_benchmark_off
@@ -26,22 +26,20 @@ AT_ONCE = 1000  # images of a forward pass
 class Evaluator:
     """Passes over test images, shared out among the processes of a run."""
 
-    method: Method
+    method: base.Method
     images: Images
     scenario: Scenario
     world: World
 
-    @torch.no_grad()
     def scores_of_new(self, task: Task) -> Tensor | None:
         """Score the test images of the classes that are about to be learnt, by the old ones: (m, K_old)."""
         if task.n_old == 0:
             return None
-        self.method.net.eval()
-        parts = self._index(self.scenario.test[task.new]).split(AT_ONCE)
-        with cudnn_benchmark_off():
-            return torch.cat(self.world.map_sharded(lambda part: self._readouts(part)["cnn"], parts))
+        index = self._index(self.scenario.test[task.new])
+        return torch.cat(
+            map_images(lambda part: self._readouts(part)["cnn"], index, self.method.net, self.world)
+        )
 
-    @torch.no_grad()
     def __call__(
         self, task: Task, before: Tensor | None, trained_on: list[int]
     ) -> tuple[dict[str, Accuracy], Diagnostics]:
@@ -50,25 +48,21 @@ class Evaluator:
         `before` and `trained_on` are what the diagnostics compare with: the scores of the new classes' images
         as the task came, and the images of each class that it trained on.
         """
-        self.method.net.eval()
 
         def scored(part: Tensor) -> dict[str, Tensor]:
             scores = self._readouts(part)
-            check_readouts(self.method, scores, len(part))
+            contract.check_readouts(self.method, scores, len(part))
             ranked = {name: s.topk(min(5, task.n_seen)).indices for name, s in scores.items()}
             return ranked | {"logits": scores["cnn"]}
 
         index = self._index(self.scenario.test[: task.n_seen])
-        with cudnn_benchmark_off():
-            every = self.world.map_sharded(scored, index.split(AT_ONCE))
+        every = map_images(scored, index, self.method.net, self.world)
         joined = {name: torch.cat([part[name] for part in every]) for name in every[0]}
         logits, y = joined.pop("logits"), self.images.labels[index]
         accuracies = {name: metrics.accuracy(ranked, y, task.sizes) for name, ranked in joined.items()}
-        measured: dict[str, Any] = diagnostics.diagnose(
-            logits, y, task, before, self.method.head_weight(), trained_on
-        )
-        measured |= diagnostics.thirds(accuracies["cnn"].per_class, self.scenario.counts[: task.n_seen])
-        return accuracies, Diagnostics(**measured)
+        measured = diagnostics.diagnose(logits, y, task, before, self.method.head_weight(), trained_on)
+        thirds = diagnostics.thirds(accuracies["cnn"].per_class, self.scenario.counts[: task.n_seen])
+        return accuracies, Diagnostics(**measured | thirds)
 
     def _readouts(self, part: Tensor) -> dict[str, Tensor]:
         return self.method.readouts(self.images.plain(part))
@@ -77,11 +71,16 @@ class Evaluator:
         return torch.from_numpy(np.concatenate(classes)).to(self.images.device)
 
 
-@torch.no_grad()
 def unit_features(net: Net, images: Images, index: Tensor, world: World) -> Tensor:
     """Unit-norm features (n, d) of training images under the test transform."""
-    net.eval()
-    parts = index.to(images.device).split(AT_ONCE)
-    with cudnn_benchmark_off():
-        features = world.map_sharded(lambda part: net(images.plain(part)).features.float(), parts)
+    index = index.to(images.device)
+    features = map_images(lambda part: net(images.plain(part)).features.float(), index, net, world)
     return F.normalize(torch.cat(features), dim=1)
+
+
+@torch.no_grad()
+def map_images(function: Callable[[Tensor], Any], index: Tensor, net: Net, world: World) -> list[Any]:
+    """Apply a function that asks a network to images, in parts that the processes of a run share out."""
+    net.eval()
+    with cudnn_benchmark_off():
+        return world.map_sharded(function, index.split(AT_ONCE))

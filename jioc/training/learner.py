@@ -8,25 +8,24 @@ classes' images; method and generators begin as the last task left them. So two 
 second learnt through here give the same weights, bit for bit on a CPU.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from jioc.config import Config, Options, make, plain
-from jioc.data import catalogue
+from jioc.data import catalogue, loader
 from jioc.data.dataset import Dataset
-from jioc.data.loader import TaskData
 from jioc.data.scenario import Scenario
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.events import Callback, TaskEnd
-from jioc.methods import registry, source
+from jioc.methods import checksum, load_method, refuse_other
+from jioc.methods.state import placed
 from jioc.resolve.derive import resolve
-from jioc.training.build import generators, make_method
-from jioc.training.classifier import Classifier
-from jioc.training.joined import joined, refuse_empty, rows, two_labels
+from jioc.training import build
+from jioc.training.model import Classifier
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 from jioc.types import Task
@@ -89,17 +88,16 @@ class Learner(Classifier):
         The images are kept after the exemplars while their class has room.
         """
         run = self._run(dataset, "rehearse", config, False, callback, stop)
-        replay = registry.load_method("replay")(
+        replay = load_method("replay")(
             net=run.method.net,
             memory=run.method.memory,
             options=Options(),
             coordination=None,
             generator=run.method.generator,
         )
-        task = Task(
-            len(self.sizes) - 1, self.sizes, len(dataset.train_y), sum(map(len, self.exemplars or []))
-        )
-        data = TaskData([], run.config.batch_size, run.features, run.generators["order"])
+        exemplars = sum(map(len, self.exemplars or []))
+        task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), exemplars)
+        data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"])
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
         return type(self)(**run.classifier(self.counts).parts())
@@ -123,7 +121,7 @@ class Learner(Classifier):
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
         plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario)
         run = Run(plan, None, callback, stop)
-        source.refuse_other(plan.config.method, *map(source.checksum, (type(self.method), type(run.method))))
+        refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
         self._take_up(run, reseed)
         twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
         if twice:
@@ -143,20 +141,18 @@ class Learner(Classifier):
         run.method.load_state(self.method.state(), run.device)
         if run.method.teacher is None:
             run.method.keep_teacher()  # coordination may be new to the method
-        for name, g in generators(run.config, run.device, run.earlier).items():
+        for name, g in build.generators(run.config, run.device, run.earlier).items():
             kind, state = self.generators[name]
             try:
                 run.generators[name].set_state(g.get_state() if reseed or kind != g.device.type else state)
             except (RuntimeError, TypeError):
                 raise Refused("the saved random numbers are damaged; --seed begins with others") from None
 
-    # --- pickling ---
-
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle plain values, arrays and tensors on the CPU."""
-        method = on_cpu(self.method.state())
-        plain_parts = {"config": plain(self.config), "method": method, "device": str(self.device)}
-        return unpickled, (self.parts() | plain_parts, source.checksum(type(self.method)))
+        state = placed(self.method.state(), torch.device("cpu"))
+        parts = self.parts() | {"config": plain(self.config), "method": state, "device": str(self.device)}
+        return unpickled, (parts, checksum(type(self.method)))
 
 
 def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
@@ -164,16 +160,93 @@ def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
     config, wanted = make(**parts["config"]), torch.device(parts["device"])
     here = wanted.type == "cpu" or (wanted.index or 0) < torch.cuda.device_count()
     device = wanted if here else torch.device("cpu")
-    method = make_method(config, parts["preprocessing"].shape[0], torch.Generator(), device)
-    source.refuse_other(config.method, sha256, source.checksum(type(method)))
+    method = build.make_method(config, parts["preprocessing"].shape[0], torch.Generator(), device)
+    refuse_other(config.method, sha256, checksum(type(method)))
     method.load_state(parts["method"], device)
     return Learner(**parts | {"config": config, "method": method, "device": device})
 
 
-def on_cpu(value: Any) -> Any:
-    """Move the tensors of a tree to the CPU."""
-    if isinstance(value, dict):
-        return {name: on_cpu(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(on_cpu(part) for part in value)
-    return value.detach().cpu() if isinstance(value, Tensor) else value
+# --- exemplars and new images as one data set ---
+
+
+def joined(learnt: Classifier, dataset: Dataset, known: str) -> tuple[Dataset, Scenario]:
+    """Join the exemplars, class after class, and the new images; and the tasks so far with the new one.
+
+    `known`: what to do about classes that were learnt already (refuse, add), or `rehearse`: there are no
+    others.
+    """
+    assert learnt.exemplars is not None
+    new = _new_classes(learnt, dataset, known)
+    label = {name: c for c, name in enumerate(dataset.classes)}
+    old = [label.get(name, -1) for name in learnt.classes]  # -1: no image has that label
+    held = np.cumsum([0, *map(len, learnt.exemplars)])
+    train = [held[-1] + index for index in rows(dataset.train_y, [*old, *new])]
+    for c, exemplars in enumerate(learnt.exemplars):
+        fresh = ~among(dataset.train_x[train[c] - held[-1]], exemplars)
+        train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c][fresh]])
+    classes = [*learnt.classes, *(dataset.classes[c] for c in new)]
+    sizes = (*learnt.sizes, *([len(new)] if new else []))
+    scenario = Scenario(classes, sizes, train, rows(dataset.test_y, [*old, *new]), False)
+    refuse_empty(scenario, len(old))
+    whole = replace(
+        dataset,
+        train_x=np.concatenate([*learnt.exemplars, dataset.train_x]),
+        train_y=np.concatenate([np.full(held[-1], -1, np.int64), dataset.train_y]),
+        mean=learnt.preprocessing.mean,
+        std=learnt.preprocessing.std,
+        size=learnt.preprocessing.size,
+        augment=learnt.preprocessing.augment,
+    )
+    return whole, scenario
+
+
+def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
+    """The labels of the data set that are new; refuse images, or classes, that cannot be learnt."""
+    shape, spec = learnt.preprocessing.shape, learnt.method.spec
+    wanted, got = ("x".join(map(str, one)) for one in (shape, dataset.train_x.shape[1:]))
+    refuse_if(wanted != got, f"this model learnt images of {wanted} (channels, height, width), not of {got}")
+    again = [name for name in dataset.classes if name in set(learnt.classes)]
+    refuse_if(
+        again and known == "refuse",
+        f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too",
+    )
+    refuse_if(
+        again and known == "add" and spec.memory == "none",
+        f"{spec.name} keeps no exemplars, so new images of old classes have no place",
+    )
+    new = [label for label, name in enumerate(dataset.classes) if name not in set(learnt.classes)]
+    refuse_if(
+        not new and known != "rehearse",
+        f"there is no new class among {', '.join(map(repr, dataset.classes))}",
+    )
+    return new
+
+
+def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
+    """Warn of an image of one class that is an exemplar of another."""
+    exemplars = zip(learnt.classes, learnt.exemplars or [], strict=True)
+    held = {image.tobytes(): name for name, images in exemplars for image in images}
+    splits = ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y))
+    labelled = (pair for x, y in splits for pair in zip(x, y, strict=True))
+    names = ((dataset.classes[label], held.get(image.tobytes())) for image, label in labelled)
+    clashes = [(new, old) for new, old in names if old not in (None, new)]
+    if not clashes:
+        return None
+    (new, old), more = clashes[0], f" (and {len(clashes) - 1:,} more such)" if len(clashes) > 1 else ""
+    return f"an image of class {new!r} is an exemplar of {old!r}{more}: one of the two labels is wrong"
+
+
+def rows(y: np.ndarray, labels: Iterable[int]) -> list[np.ndarray]:
+    return [np.flatnonzero(y == c) for c in labels]
+
+
+def among(images: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether each image is also among the others, pixel for pixel: (n,)."""
+    known = {image.tobytes() for image in others} if len(images) else set()
+    return np.array([image.tobytes() in known for image in images], bool)
+
+
+def refuse_empty(scenario: Scenario, first: int = 0) -> None:
+    """Refuse a class without a training image, from the class `first` on."""
+    for name, index in list(zip(scenario.classes, scenario.train, strict=True))[first:]:
+        refuse_if(not len(index), f"class {name!r} has no training image")

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,92 +14,73 @@ from torch import Tensor
 from jioc.config import Config, index, make
 from jioc.data import catalogue
 from jioc.device.pick import pick_device
-from jioc.errors import Refused, first_line
-from jioc.methods import registry
-from jioc.methods.base import Method
-from jioc.nets.incremental import build
+from jioc.errors import Refused, first_line, refuse_if
+from jioc.methods import base, of_model
+from jioc.nets import incremental
 from jioc.resolve.derive import resolve
-from jioc.training.build import make_method
-from jioc.training.checkpoint import State, unpack
-from jioc.training.classifier import Preprocessing
+from jioc.training import build, checkpoint, model, store
 from jioc.training.learner import Learner
-from jioc.training.model import AUGMENTS, EXEMPLARS, WEIGHTS, About, next_name, read_about, same_file
-from jioc.training.store import model_folder
+
+JOINT = "joint training needs every image it has seen, and a saved model keeps none: learning cannot continue"
 
 
 def load_model(
     place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None
 ) -> Learner:
     """Load the model in a folder. `to_learn`: with its exemplars; `method`: the file of a method not ours."""
-    where = pick_device(make(method="", device=device).device)
-    folder = model_folder(Path(place))
-    for last in (False, False, True):
-        about = read_about(folder)
-        if to_learn and EXEMPLARS not in about.files:
-            raise Refused(_why_no_exemplars(about, folder))
-        if to_learn and about.augment is None:
-            raise Refused(
-                f"{str(folder)!r} was trained with an augmentation of one's own, so learning cannot continue"
-            )
-        try:
-            weights = _tensors(folder / WEIGHTS, about)
-            learning = _tensors(folder / EXEMPLARS, about) if to_learn else None
-            break
-        except Replaced:
-            if last:
-                raise Refused(
-                    f"{str(folder)!r} holds no whole model: it is being replaced again and again"
-                ) from None
-    with _as_refusal(folder):
-        return from_parts(about, weights, learning, where, method)
-
-
-def _why_no_exemplars(about: About, folder: Path) -> str:
-    if str(about.config.get("method")) == "joint":
-        return (
-            "joint training needs every image it has seen, and a saved model keeps none: "
-            "learning cannot continue"
+    where, folder = pick_device(make(method="", device=device).device), store.model_folder(Path(place))
+    name = repr(str(folder))
+    for _ in range(3):
+        about = model.read_about(folder)
+        without = f"{name} was saved without its exemplars, so learning cannot continue"
+        refuse_if(
+            to_learn and model.EXEMPLARS not in about.files,
+            JOINT if str(about.config.get("method")) == "joint" else without,
         )
-    return f"{str(folder)!r} was saved without its exemplars, so learning cannot continue"
+        refuse_if(
+            to_learn and about.augment is None,
+            f"{name} was trained with an augmentation of one's own, so learning cannot continue",
+        )
+        with suppress(Replaced):
+            weights = _tensors(folder / model.WEIGHTS, about)
+            learning = _tensors(folder / model.EXEMPLARS, about) if to_learn else None
+            with _as_refusal(folder):
+                return from_parts(about, weights, learning, where, method)
+    raise Refused(f"{name} holds no whole model: it is being replaced again and again")
 
 
 class Replaced(Exception):
     """Another process has replaced the file that was being read."""
 
 
-def _tensors(path: Path, about: About) -> State:
+def _tensors(path: Path, about: model.About) -> checkpoint.State:
     """Read the file that model.json describes; it may still have the name under which it was written."""
     wanted = about.files.get(path.name)
-    candidates = [p for p in (path, next_name(path)) if p.is_file()]
+    candidates = [p for p in (path, model.next_name(path)) if p.is_file()]
     if wanted is None or not candidates:
         raise Refused(f"{str(path.parent)!r} holds no whole model: {path.name} is missing")
     for candidate in candidates:
         try:
             with open(candidate, "rb") as file:
                 before = os.fstat(file.fileno())
-                if not same_file(file, wanted):
+                if not model.same_file(file, wanted):
                     continue
                 try:
                     with _as_refusal(path.parent, path.name):
-                        state = unpack(candidate)
-                except Refused:
-                    if os.path.samestat(before, os.stat(candidate)):
-                        raise
-                    raise Replaced from None
-                if not os.path.samestat(before, os.stat(candidate)):
-                    raise Replaced
-                return state
+                        return checkpoint.unpack(candidate)
+                finally:
+                    if not os.path.samestat(before, os.stat(candidate)):
+                        raise Replaced
         except FileNotFoundError:
             raise Replaced from None
         except OSError as error:
             raise Refused(f"{str(candidate)!r} cannot be read: {error.strerror}") from None
-    if read_about(path.parent).files.get(path.name) != wanted:
+    if model.read_about(path.parent).files.get(path.name) != wanted:
         raise Replaced
     size = os.stat(path).st_size if path.exists() else -1
-    why = f"{path.name} does not match its checksum"
-    if size != wanted.bytes:
-        why = f"{path.name} has {size:,} bytes, not {wanted.bytes:,}"
-    raise Refused(f"{str(path.parent)!r} holds no whole model: {why}")
+    wrong_size = f"has {size:,} bytes, not {wanted.bytes:,}"
+    why = "does not match its checksum" if size == wanted.bytes else wrong_size
+    raise Refused(f"{str(path.parent)!r} holds no whole model: {path.name} {why}")
 
 
 @contextmanager
@@ -122,28 +103,26 @@ def _as_refusal(folder: Path, part: str = "a part") -> Iterator[None]:
 
 
 def from_parts(
-    about: About, weights: State, learning: State | None, device: torch.device, method: str | None = None
+    about: model.About,
+    weights: checkpoint.State,
+    learning: checkpoint.State | None,
+    device: torch.device,
+    method: str | None = None,
 ) -> Learner:
     """Put a learner together from what `model.to_parts` gave. `method`: a Python file that may be run."""
     if (why := about.contradiction()) is not None:
         raise ValueError(why)
     c, h, w = about.image
     shape = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
-    side = None if shape == about.image else w
-    augment = _augment_from(about.augment)
-    preprocessing = Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment)
+    side, augment = None if shape == about.image else w, _augment_from(about.augment)
     config = _config(about, method)
-    made = make_method(config, c, torch.Generator(), device)
-    state: State = weights | {"teacher": learning and learning["teacher"], "memory": []}
-    _check_networks(about, made, state)
-    for name in about.plans.keys() & set(made.persistent):
-        if state[name] is not None:
-            frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
-            state[name] = {"plan": about.plans[name], "weights": state[name], **frozen}
+    made = build.make_method(config, c, torch.Generator(), device)
+    state: checkpoint.State = weights | {"teacher": learning and learning["teacher"], "memory": []}
+    _describe_networks(about, made, state)
     made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
     learner = Learner(
         config=config,
-        preprocessing=preprocessing,
+        preprocessing=model.Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment),
         classes=list(about.classes),
         sizes=tuple(about.sizes),
         method=made,
@@ -158,17 +137,16 @@ def from_parts(
     return learner
 
 
-def _config(about: About, method: str | None) -> Config:
+def _config(about: model.About, method: str | None) -> Config:
     values = {k: v for k, v in about.config.items() if k not in index.MACHINE}
-    values["method"] = registry.of_model(
-        str(values.get("method")), method, about.method.sha256 if about.method else None
-    )
+    sha256 = about.method.sha256 if about.method else None
+    values["method"] = of_model(str(values.get("method")), method, sha256)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
     return resolve(make(**values), entry)
 
 
-def _check_networks(about: About, made: Method, state: State) -> None:
-    """Refuse a network whose plan does not fit its tensors, before it takes up memory."""
+def _describe_networks(about: model.About, made: base.Method, state: checkpoint.State) -> None:
+    """Put the plan of each network to its tensors, which must fit it before it takes up memory."""
     missing = [name for name in made.persistent if name not in state]
     if missing:
         raise ValueError(f"it lacks {missing[0]}")
@@ -178,22 +156,23 @@ def _check_networks(about: About, made: Method, state: State) -> None:
             continue
         if plan.get("sizes") != about.sizes or not 1 <= plan.get("backbones", 1) <= len(tensors):
             raise ValueError(f"the plan of {name} does not fit its classes")
-        with torch.device("meta"):
-            empty = build(plan)
-            try:
-                empty.load_state_dict(tensors, assign=True)
-            except RuntimeError:  # a page of names
-                raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
+        try:
+            with torch.device("meta"):
+                incremental.build(plan).load_state_dict(tensors, assign=True)
+        except RuntimeError:  # a page of names
+            raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
+        frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
+        state[name] = {"plan": plan, "weights": tensors, **frozen}
 
 
-def _exemplars(learning: State, shape: tuple[int, ...], classes: int) -> list[np.ndarray]:
+def _exemplars(learning: checkpoint.State, shape: tuple[int, ...], classes: int) -> list[np.ndarray]:
     held, images = learning["held"], learning["images"]
     if tuple(images.shape) != (sum(held), *shape) or len(held) != classes or min(held) < 0:
         raise ValueError("its exemplars do not fit its classes")
     return np.split(images.numpy(), np.cumsum(held)[:-1])
 
 
-def _generators(learning: State) -> dict[str, tuple[str, Tensor]]:
+def _generators(learning: checkpoint.State) -> dict[str, tuple[str, Tensor]]:
     saved = {name: (part["kind"], part["state"]) for name, part in learning["generators"].items()}
     for name in ("order", "noise", "weights"):
         kind, state = saved[name]
@@ -210,4 +189,4 @@ def _augment_from(values: dict[str, Any] | None) -> Any:
         for v in value if isinstance(value, tuple) else [value]:
             if not isinstance(v, (int, float)) or not 0 <= v <= 4096:
                 raise ValueError(f"its augmentation has {v!r}")
-    return AUGMENTS[values["kind"]](**numbers)
+    return model.AUGMENTS[values["kind"]](**numbers)

@@ -1,7 +1,11 @@
-"""Save a classifier: model.json, model.safetensors and, unless left out, exemplars.safetensors.
+"""A classifier between two tasks, without a data set: what it needs to answer and to learn on, and its files.
 
-model.json says what the model is and holds the other files' checksums. It changes by one rename, so that the
-model is the one before or the one after at any moment:
+    classifier.readouts(pixels)["cnn"]        (n, K)
+    classifier.predict(["a.jpg", "b.jpg"])    class names
+
+It is saved as model.json, model.safetensors and, unless left out, exemplars.safetensors. model.json says what
+the model is and holds the other files' checksums. It changes by one rename, so that the model is the one
+before or the one after at any moment:
 
     1   the new tensors are written as model.next.safetensors and exemplars.next.safetensors
     2   model.json is replaced                                          from here on the model is the new one
@@ -15,44 +19,119 @@ import hashlib
 import json
 import os
 import stat
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from pydantic import Field, ValidationError
+from torch import Tensor
 
 from jioc import __version__
-from jioc.config import Count, Options, Positive, index
-from jioc.config import plain as plain_config
-from jioc.data.augment.basic import Augment
-from jioc.data.augment.crops import ResizedCrop
-from jioc.errors import Refused
+from jioc.config import Config, Count, Options, Positive, index, plain
+from jioc.data.augment import basic, crops
+from jioc.data.dataset import Dataset
+from jioc.data.images.inputs import ImageInput, pixels_of
+from jioc.data.loader import Images
+from jioc.errors import Refused, refuse_if, unknown
 from jioc.files import flush_folder, write
-from jioc.methods import source
-from jioc.training.checkpoint import State, pack
-from jioc.training.classifier import Classifier
+from jioc.methods import base, checksum, is_ours
+from jioc.results import TaskRow
+from jioc.training import checkpoint, evaluate
 
 FORMAT = 2
 WEIGHTS, EXEMPLARS = "model.safetensors", "exemplars.safetensors"
-AUGMENTS: dict[str, type[Any]] = {"shift": Augment, "crop": ResizedCrop}
+AUGMENTS: dict[str, type[Any]] = {"shift": basic.Augment, "crop": crops.ResizedCrop}
 MOST_JSON = 64 << 20  # bytes
 MOST_LEVELS = 3 * 4096 * 4096  # of an image
+SHA256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """What is done to pixels before a network sees them, and to training images before that."""
+
+    shape: tuple[int, int, int]  # channels, height and width of images as they are kept
+    size: int | None  # of the centred square that the network sees; None: the whole image
+    mean: tuple[float, ...]  # per channel, of pixels in [0, 1]
+    std: tuple[float, ...]
+    augment: Any  # the usual Augmentation, a dataclass; None: not known
+    whole: bool = True  # whether pixels are levels of uint8; otherwise floats of any scale
+
+    @classmethod
+    def of(cls, dataset: Dataset) -> "Preprocessing":
+        c, h, w = dataset.train_x.shape[1:]
+        whole = dataset.train_x.dtype == np.uint8
+        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment, whole)
+
+    def images(self, pixels: np.ndarray, device: torch.device) -> Images:
+        """Prepare pixels as a run prepares its test set."""
+        return Images(pixels, np.zeros(len(pixels), np.int64), self.mean, self.std, device, self.size)
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A method that has learnt some tasks, and all that belongs to it."""
+
+    config: Config
+    preprocessing: Preprocessing
+    classes: list[str]  # names, in the order in which they were learnt
+    sizes: tuple[int, ...]  # classes of each task
+    method: base.Method
+    device: torch.device
+    exemplars: list[np.ndarray] | None  # of each class, best first, (m, c, h, w); None: left out
+    generators: dict[str, tuple[str, Tensor]]  # the device's kind and the state of each
+    counts: list[int]  # training images of each class in the task that taught it
+    row: TaskRow | None = None  # of the last task; test images of older classes are not kept
+
+    def parts(self) -> dict[str, Any]:
+        """Everything that it is made from."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @torch.no_grad()
+    def readouts(self, pixels: np.ndarray) -> dict[str, Tensor]:
+        """Score images, in the shape in which they are kept, by every read-out: (n, K) each, on the CPU."""
+        self.method.net.eval()
+        images = self.preprocessing.images(pixels, self.device)
+        scored: dict[str, list[Tensor]] = {}
+        for part in torch.arange(len(pixels), device=self.device).split(evaluate.AT_ONCE):
+            for name, scores in self.method.readouts(images.plain(part)).items():
+                scored.setdefault(name, []).append(scores.float().cpu())
+        return {name: torch.cat(parts) for name, parts in scored.items()}
+
+    def predict(self, images: ImageInput, readout: str | None = None) -> list[str]:
+        """Name the class of each image (`data.images.inputs` says what an image may be).
+
+        The method's headline decides, unless another read-out is named.
+        """
+        pixels = pixels_of(images, self.preprocessing.shape)
+        best = self.confidence(pixels, readout).argmax(1).tolist() if len(pixels) else []
+        return [self.classes[c] for c in best]
+
+    def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
+        """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
+        scores, name = self.readouts(pixels), readout or self.method.spec.headline
+        if name not in scores:
+            raise unknown("read-out", name, scores)
+        return (1 + scores[name] / 2).clamp(min=-1) if name == "nme" else scores[name].softmax(1)
+
+
+# --- as plain data ---
 
 
 class Checked(Options):
     """A file that belongs to model.json."""
 
     bytes: Count
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: SHA256
 
 
 class Origin(Options):
     """A method that is not ours, and the checksum of its file or of its code."""
 
     name: str
-    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    sha256: SHA256
 
 
 class About(Options):
@@ -78,25 +157,28 @@ class About(Options):
     def contradiction(self) -> str | None:
         """Say what does not fit together."""
         c, h, w = self.image
-        side = self.canvas or max(h, w)
-        if len(set(self.classes)) < len(self.classes):
-            return "a class is named twice"
-        if sum(self.sizes) != len(self.classes) or len(self.counts) != len(self.classes):
-            return "its tasks do not add up to its classes"
-        if len(self.mean) != c or len(self.std) != c:
-            return "it has no mean and deviation for each channel"
-        if c * side * side > MOST_LEVELS or side < max(h, w) or (self.canvas and h != w):
-            return f"no image is of {c}x{h}x{w} on a canvas of {side}"
-        return None
+        side, n = self.canvas or max(h, w), len(self.classes)
+        wrong = {
+            "a class is named twice": len(set(self.classes)) < n,
+            "its tasks do not add up to its classes": sum(self.sizes) != n or len(self.counts) != n,
+            "it has no mean and deviation for each channel": len(self.mean) != c or len(self.std) != c,
+            f"no image is of {c}x{h}x{w} on a canvas of {side}": (
+                c * side * side > MOST_LEVELS or side < max(h, w) or (self.canvas and h != w)
+            ),
+        }
+        return next((sentence for sentence, is_so in wrong.items() if is_so), None)
 
 
-def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | None]:
+def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, checkpoint.State | None]:
     """Split a classifier: what model.json holds except `files`, the weights, what only learning needs."""
     prepared, state = classifier.preprocessing, classifier.method.state()
     del state["memory"]
     nets = {name: value for name, value in state.items() if isinstance(value, dict) and "plan" in value}
     weights = {name: value["weights"] if name in nets else value for name, value in state.items()}
     teacher = weights.pop("teacher", None)
+    kinds = [name for name, kind in AUGMENTS.items() if type(prepared.augment) is kind]
+    config = {key: v for key, v in plain(classifier.config).items() if key not in index.MACHINE}
+    names = {key: Path(config[key]).name or config[key] for key in ("method", "data")}  # without folders
     c, h, w = prepared.shape
     about = {
         "format": FORMAT,
@@ -109,14 +191,14 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
         "canvas": w if h == w else None,
         "mean": list(prepared.mean),
         "std": list(prepared.std),
-        "augment": _augment_to(prepared.augment),
+        "augment": {"kind": kinds[0], **asdict(prepared.augment)} if kinds else None,
         "plans": {name: value["plan"] for name, value in nets.items()},
-        "config": _portable(plain_config(classifier.config)),
+        "config": config | names,
     }
     method = type(classifier.method)
-    if (checksum := source.checksum(method)) is not None:
-        about["method"] = {"name": method.spec.name, "sha256": checksum}
-    if not source.is_ours(method):
+    if (sha256 := checksum(method)) is not None:
+        about["method"] = {"name": method.spec.name, "sha256": sha256}
+    if not is_ours(method):
         frozen = {name: value["frozen"] for name, value in nets.items() if name != "teacher"}
         about["frozen"] = {name: parts for name, parts in frozen.items() if parts}
     if classifier.exemplars is None:
@@ -131,35 +213,27 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], State, State | Non
     return about, weights, learning
 
 
-def _portable(values: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the settings of this machine, and the folders of paths."""
-    values = {name: value for name, value in values.items() if name not in index.MACHINE}
-    return values | {name: Path(values[name]).name or values[name] for name in ("method", "data")}
-
-
-def _augment_to(augment: Any) -> dict[str, Any] | None:
-    kinds = [name for name, kind in AUGMENTS.items() if type(augment) is kind]
-    return {"kind": kinds[0], **asdict(augment)} if kinds else None
-
-
 # --- files ---
 
 
 def save(place: str | Path, classifier: Classifier) -> None:
     """Replace the model in a folder, whole or not at all; make the folder if there is none."""
-    if not classifier.preprocessing.whole:
-        raise Refused(
-            "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it"
-        )
+    refuse_if(
+        not classifier.preprocessing.whole,
+        "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it",
+    )
     about, weights, learning = to_parts(classifier)
-    parts = {WEIGHTS: pack(weights)} | ({} if learning is None else {EXEMPLARS: pack(learning)})
+    states = {WEIGHTS: weights, EXEMPLARS: learning}
+    parts = {name: checkpoint.pack(state) for name, state in states.items() if state is not None}
+    about["files"] = {
+        name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in parts.items()
+    }
     folder = Path(place)
     folder.mkdir(parents=True, exist_ok=True)
     settle(folder)
-    about["files"] = {}
     try:
         for name, content in parts.items():
-            about["files"][name] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
             write(next_name(folder / name), content)
         write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
     finally:
@@ -190,10 +264,9 @@ def settle(folder: Path) -> None:
             coming.unlink(missing_ok=True)
             (folder / name).unlink(missing_ok=True)
         elif coming.exists():
-            if _matches(coming, files[name]):
-                os.replace(coming, folder / name)
-            else:
-                coming.unlink()
+            with open(coming, "rb") as file:
+                matches = same_file(file, files[name])
+            os.replace(coming, folder / name) if matches else coming.unlink()
     flush_folder(folder)
 
 
@@ -206,33 +279,30 @@ def read_about(folder: Path) -> About:
     """Read and check model.json."""
     path = folder / "model.json"
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode) or os.stat(path).st_size > MOST_JSON:
-            raise Refused(f"{str(path)!r} is no model.json of ours")
+        about = os.stat(path)
+        refuse_if(
+            not stat.S_ISREG(about.st_mode) or about.st_size > MOST_JSON,
+            f"{str(path)!r} is no model.json of ours",
+        )
         values = json.loads(path.read_bytes())
-        version = values["format"]
-        if not isinstance(version, int):
-            raise ValueError("its format has no number")
+        newer = values["format"] > FORMAT
     except FileNotFoundError:
         raise Refused(f"there is no model in {str(folder)!r}: it has no model.json") from None
     except OSError as error:
         raise Refused(f"{str(path)!r} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
         raise Refused(f"{str(path)!r} is damaged: it does not describe a model") from None
-    if version > FORMAT:
-        raise Refused(
-            f"{str(path)!r} has format {version}; this jioc {__version__} reads up to {FORMAT}: update it"
-        )
+    refuse_if(
+        newer,
+        f"{str(path)!r} has format {values['format']}; "
+        f"this jioc {__version__} reads up to {FORMAT}: update it",
+    )
     try:
         return About.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place, why = ".".join(map(str, first["loc"])), first["msg"][0].lower() + first["msg"][1:]
         raise Refused(f"{str(path)!r} is damaged: {place}: {why}") from None
-
-
-def _matches(path: Path, wanted: Checked) -> bool:
-    with open(path, "rb") as file:
-        return same_file(file, wanted)
 
 
 def same_file(file: Any, wanted: Checked) -> bool:

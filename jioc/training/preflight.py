@@ -1,55 +1,99 @@
-"""Checks of settings with data and device. They give a plan that the run takes: nothing is built twice."""
+"""Checks of settings with data and device. They give the plan that the run takes: nothing is built twice.
+
+A method that is not ours learns two small tasks of noise first; the rules are in `methods/contract.py`.
+"""
 
 import hashlib
-from dataclasses import dataclass
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 
-from jioc.config import Config
+from jioc.config import Config, index
 from jioc.data import scenario as scenarios
+from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
-from jioc.data.scenario import Scenario
-from jioc.device.distributed import ALONE, World
-from jioc.device.pick import pick_device
-from jioc.methods import Spec, registry, source
+from jioc.device import distributed, pick
+from jioc.errors import Refused
+from jioc.methods import find_method, registry
+from jioc.nets.incremental import drawing_from
 from jioc.resolve.validate import small_memory
-from jioc.training.build import streams
-from jioc.training.execution import Execution, choose_execution
-from jioc.training.trial import try_method
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a run is made from."""
-
-    config: Config
-    spec: Spec
-    dataset: Dataset
-    scenario: Scenario
-    device: torch.device
-    streamed: bool  # whether batches come from the disk
-    execution: Execution
-    world: World = ALONE
+from jioc.training import build, engine
+from jioc.training.execution import Execution, choose_execution, set_up_torch
+from jioc.training.runner import Run
 
 
 def preflight(
-    config: Config, dataset: Dataset, world: World = ALONE, scenario: Scenario | None = None
-) -> Plan:
-    """Refuse what a run would refuse, before it has a folder.
+    config: Config,
+    dataset: Dataset,
+    world: distributed.World = distributed.ALONE,
+    scenario: scenarios.Scenario | None = None,
+) -> build.Plan:
+    """Refuse what a run would refuse, before it has a folder; set the switches that torch has for a process.
 
     `scenario`: the tasks, if they do not follow from the settings.
     """
     scenario = scenario or scenarios.make(dataset, config)
-    spec, device = registry.find_method(config.method), pick_device(config.device)
+    spec, device = find_method(config.method), pick.pick_device(config.device)
     small_memory(config, len(scenario.classes), spec)
-    streamed = streams(config.stream, dataset, scenario, device)
+    streamed = build.streams(config.stream, dataset, scenario, device)
     execution = choose_execution(config, device, not streamed, world)
-    if not source.is_ours(registry.load_method(config.method)):
+    if not registry.is_ours(registry.load_method(config.method)):
         try_method(config, dataset)
     if world.size > 1:
         rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])
         images = dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()
         world.must_agree("code of the method", registry.sha256(config.method))
         world.must_agree("images", images)
-    return Plan(config, spec, dataset, scenario, device, streamed, execution, world)
+    set_up_torch(execution, config.deterministic)
+    return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world)
+
+
+# --- the trial of a method that is not ours ---
+
+
+def try_method(config: Config, dataset: Dataset) -> None:
+    """Let the method learn two tasks of noise, a step for each stage, and refuse it if it breaks a rule.
+
+    Nothing of it reaches the run. Some methods need what only a whole run gives: an error of their own says
+    nothing here, and the run follows.
+    """
+    with _random_state_kept():
+        run = trial(config, dataset)
+        try:
+            run.learn_next()
+            run.learn_next()
+        except Exception as error:
+            if isinstance(error, Refused) and not isinstance(error, engine.NotFinite):
+                raise
+
+
+def trial(config: Config, dataset: Dataset) -> Run:
+    """A run on the CPU that learns twice two classes, with three images of noise each."""
+    y = np.repeat(np.arange(4), 3)
+    noise = np.random.RandomState(0).randint(0, 256, (len(y), *dataset.shape), np.uint8)
+    x, half = noise.astype(dataset.train_x.dtype), (0.5,) * dataset.channels
+    images = Dataset("noise", list("abcd"), x, y, x, y, half, half, Augment())
+    a, b, c, d = np.split(np.arange(len(y)), 4)
+    one_a_task = [a[:1], b[:0], c[:1], d[:0]]
+    scenario = scenarios.Scenario(images.classes, (2, 2), [a, b, c, d], one_a_task, held_out=False)
+    stages = {name: getattr(config, name).model_copy(update={"epochs": 1}) for name in index.STAGES}
+    short = config.model_copy(update=stages | {"batch_size": len(y), "augment": "standard"})
+    once = Execution("fp32", graph=False, compile=False, parts=1)
+    return Run(
+        build.Plan(short, find_method(config.method), images, scenario, torch.device("cpu"), False, once)
+    )
+
+
+@contextmanager
+def _random_state_kept() -> Iterator[None]:
+    """Leave the random numbers of torch, NumPy and Python as they are."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with drawing_from(0):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)

@@ -6,18 +6,17 @@ result.average["cnn"]
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from jioc.config import Config
-from jioc.config import values as settings
+from jioc.config import Config, digest, make
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.device.distributed import ALONE, World, process_group
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.events import Callback
 from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
@@ -44,14 +43,14 @@ def run(
     process calls this; the first one writes and calls back, and all return the result.
     """
     if config is None:
-        config = settings.make(**values)
+        config = make(**values)
     elif not isinstance(config, Config):
         raise Refused(
             "jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; "
             f"not {config!r}"
         )
-    elif values:
-        raise Refused(f"give a configuration or its values, not both: {', '.join(values)}")
+    else:
+        refuse_if(values, f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
     validate.unused(config)
     return execute(config, out=out, resume=resume, callback=callback, stop=stop)
@@ -67,7 +66,7 @@ def execute(
 ) -> Result:
     """Run a resolved configuration, on the processes that torchrun has started."""
     with process_group(config.bn) as world:
-        world.must_agree("settings", settings.digest(config))
+        world.must_agree("settings", digest(config))
         if not world.first:
             out = callback = None
         return execute_on(
@@ -91,9 +90,5 @@ def execute_on(
         refuse_taken(Path(out), config, resume)  # before images are decoded
     plan = preflight(config, read(config, until(stop, callback)), world)
     store = None if out is None else Store(Path(out), config, resume)
-    try:
-        with on(plan.device):
-            return Run(plan, store, callback, stop, command=repeat.line(config)).run_tasks()
-    finally:
-        if store is not None:
-            store.close()
+    with nullcontext() if store is None else closing(store), on(plan.device):
+        return Run(plan, store, callback, stop, command=repeat.line(config)).run_tasks()

@@ -13,21 +13,13 @@ from jioc import __version__, metrics
 from jioc.config import values as settings
 from jioc.data.augment.basic import choose_augmentation
 from jioc.data.loader import TaskData
-from jioc.errors import Failed, Refused
+from jioc.errors import Failed, refuse_if
 from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
-from jioc.methods import contract, record, registry, source
+from jioc.methods import contract, record, refuse_changed, registry
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
-from jioc.training import model
-from jioc.training.build import generators, images, make_method
-from jioc.training.checkpoint import Checkpointer, State
-from jioc.training.classifier import Classifier, Preprocessing
-from jioc.training.engine import Engine
-from jioc.training.evaluate import Evaluator, unit_features
-from jioc.training.execution import set_up_torch
-from jioc.training.preflight import Plan
-from jioc.training.provenance import commit, environment
+from jioc.training import build, checkpoint, engine, evaluate, execution, model
 from jioc.training.store import Store
 from jioc.types import Task
 
@@ -39,7 +31,7 @@ class Run:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: build.Plan,
         store: Store | None = None,
         callback: Callback | None = None,
         stop: Callable[[], bool] | None = None,
@@ -48,21 +40,23 @@ class Run:
         self.plan, self.store, self.tell, self.command = plan, store, callback or ignore, command
         self.config, self.spec, self.scenario = plan.config, plan.spec, plan.scenario
         self.dataset, self.device, self.world = plan.dataset, plan.device, plan.world
-        set_up_torch(plan.execution, self.config.deterministic)
         if self.world.size > 1 and self.device.type == "cuda":
             torch.cuda.set_device(self.device)
-        self.train, self.test = images(self.dataset, self.scenario, self.device, plan.streamed)
+        self.train, self.test = build.images(self.dataset, self.scenario, self.device, plan.streamed)
         self.train.share = self.world.share
-        self.environment, self.commit = environment(self.device, plan.execution, self.world.size), commit()
-        self.record = record(self.spec, registry.sha256(self.config.method))
+        self.environment = execution.environment(self.device, plan.execution, self.world.size)
+        self.commit, self.record = execution.commit(), record(self.spec, registry.sha256(self.config.method))
 
-        self.generators = generators(self.config, self.device)
-        self.method = make_method(self.config, self.dataset.channels, self.generators["weights"], self.device)
+        self.generators = build.generators(self.config, self.device)
+        self.method = build.make_method(
+            self.config, self.dataset.channels, self.generators["weights"], self.device
+        )
         self.method.memory.map = self.world.map_sharded
-        self.evaluate = Evaluator(self.method, self.test, self.scenario, self.world)
-        every = self.config.checkpoint_every
-        self.checkpointer = Checkpointer(store, every, self.snapshot, self.restore, stop, self.world)
-        self.engine = Engine(
+        self.evaluate = evaluate.Evaluator(self.method, self.test, self.scenario, self.world)
+        self.checkpointer = checkpoint.Checkpointer(
+            store, self.config.checkpoint_every, self.snapshot, self.restore, stop, self.world
+        )
+        self.engine = engine.Engine(
             train=self.train,
             augment=choose_augmentation(self.dataset.augment, self.config.augment),
             schedules={"first": self.config.first, "later": self.config.later, "second": self.config.second},
@@ -112,18 +106,19 @@ class Run:
         accuracies, diagnostics = self.evaluate(task, before, [*exemplars, *map(len, data.classes)])
         if "nme" not in accuracies and self.spec.memory == "exemplars" and not len(self.method.memory):
             self.note("no exemplar is kept, so there is no nearest-mean read-out")
-        row = TaskRow(
-            task=task.index + 1,
-            classes=[task.n_old, task.n_seen],
-            memory=len(self.method.memory),
-            seconds=self.spent + time.perf_counter() - self.started,
-            images_per_second=self.engine.trained / max(self.engine.seconds, 1e-9),
-            cnn=accuracies.pop("cnn"),
-            nme=accuracies.pop("nme", None),
-            readouts=accuracies,
-            diagnostics=diagnostics,
+        self.rows.append(
+            TaskRow(
+                task=task.index + 1,
+                classes=[task.n_old, task.n_seen],
+                memory=len(self.method.memory),
+                seconds=self.spent + time.perf_counter() - self.started,
+                images_per_second=self.engine.trained / max(self.engine.seconds, 1e-9),
+                cnn=accuracies.pop("cnn"),
+                nme=accuracies.pop("nme", None),
+                readouts=accuracies,
+                diagnostics=diagnostics,
+            )
         )
-        self.rows.append(row)
         self.engine.trained, self.engine.seconds, self.spent, self.started = 0, 0.0, 0.0, time.perf_counter()
 
     def arrival(self, t: int) -> tuple[Task, TaskData]:
@@ -135,7 +130,7 @@ class Run:
 
     def _learn(self, task: Task, data: TaskData) -> None:
         """Let the method learn; one that is not ours is held to the rules."""
-        ours = source.is_ours(type(self.method))
+        ours = registry.is_ours(type(self.method))
         try:
             self.method.learn(task, data, self.engine.fit if ours else contract.checked_fit(self.engine.fit))
         except torch.OutOfMemoryError:
@@ -149,7 +144,7 @@ class Run:
     def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         """Unit-norm features (n, d) of training images, in fp32 or in a step's arithmetic."""
         with self.engine.arithmetic() if as_trained else nullcontext():
-            return unit_features(net, self.train, index, self.world)
+            return evaluate.unit_features(net, self.train, index, self.world)
 
     def result(self) -> Result:
         """The run as result.json holds it, so far."""
@@ -172,14 +167,14 @@ class Run:
             complete=len(self.rows) == len(self.scenario.sizes),
         )
 
-    def classifier(self, earlier: list[int] | None = None, exemplars: bool = True) -> Classifier:
+    def classifier(self, earlier: list[int] | None = None, exemplars: bool = True) -> model.Classifier:
         """The classifier learnt so far. `earlier`: counts of the classes that were learnt before the run."""
         sizes = self.scenario.sizes[: self.done]
         n, before, pixels = sum(sizes), earlier or [], self.dataset.train_x
         held = self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
-        return Classifier(
+        return model.Classifier(
             config=self.config,
-            preprocessing=Preprocessing.of(self.dataset),
+            preprocessing=model.Preprocessing.of(self.dataset),
             classes=self.scenario.classes[:n],
             sizes=sizes,
             method=self.method,
@@ -198,13 +193,20 @@ class Run:
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
             self.note(ALL_KEPT)
-        if self.store is not None and self.record.sha256 is None and not source.is_ours(type(self.method)):
+        if self.store is not None and self.record.sha256 is None and not registry.is_ours(type(self.method)):
             self.note(
                 f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
             )
-        device, precision = self.environment.device or "", self.plan.execution.precision
-        sizes, counts = list(self.scenario.sizes), self.scenario.counts
-        self.tell(Start(sizes, self.scenario.classes, counts, device, precision, self.done))
+        self.tell(
+            Start(
+                sizes=list(self.scenario.sizes),
+                classes=self.scenario.classes,
+                counts=self.scenario.counts,
+                device=self.environment.device or "",
+                precision=self.plan.execution.precision,
+                done=self.done,
+            )
+        )
 
     @property
     def keeps_all(self) -> bool:
@@ -240,7 +242,7 @@ class Run:
                 model.save(self.store.folder, self.classifier(exemplars=exemplars))
             self.store.result(self.result())
 
-    def snapshot(self) -> State:
+    def snapshot(self) -> checkpoint.State:
         """Collect all that the rest of the run depends on."""
         return {
             "device": self.device.type,
@@ -258,31 +260,30 @@ class Run:
             "seconds": self.spent + time.perf_counter() - self.started,
         }
 
-    def restore(self, state: State) -> None:
+    def restore(self, state: checkpoint.State) -> None:
         """Take up a snapshot; refuse one of other images, another kind of device, or a changed method."""
-        if state["device"] != self.device.type:
-            where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
-            raise Refused(
-                f"this run began on {where}, whose random numbers no other has: --device {state['device']}"
-            )
-        if state["images"] != self.dataset.record.get("fingerprint"):
-            raise Refused(
-                f"the images of {self.config.data!r} are not those this run began with; start another --out"
-            )
+        where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
+        refuse_if(
+            state["device"] != self.device.type,
+            f"this run began on {where}, whose random numbers no other has: --device {state['device']}",
+        )
+        refuse_if(
+            state["images"] != self.dataset.record.get("fingerprint"),
+            f"the images of {self.config.data!r} are not those this run began with; start another --out",
+        )
         learnt = state["rows"] or state["trained"] or "progress" in state
         if not learnt and state["method_sha256"] != self.record.sha256:
             return  # begin with the method as it is
-        source.refuse_changed(self.config.method, state["method_sha256"], self.record.sha256)
+        refuse_changed(self.config.method, state["method_sha256"], self.record.sha256)
         if state["processes"] != self.world.size and self.config.bn == "per-process":
-            before = counted(state["processes"], "process")
             self.note(
-                f"this run began on {before}, and batch normalisation sees a process's share of a batch"
+                f"this run began on {counted(state['processes'], 'process')}, "
+                "and batch normalisation sees a process's share of a batch"
             )
-        now = torch.get_num_threads()
-        if self.device.type == "cpu" and state["threads"] != now:
-            before = counted(state["threads"], "thread")
+        if self.device.type == "cpu" and state["threads"] != (now := torch.get_num_threads()):
             self.note(
-                f"this run began with {before} and goes on with {now}, whose sums are rounded otherwise"
+                f"this run began with {counted(state['threads'], 'thread')} and goes on with {now}, "
+                "whose sums are rounded otherwise"
             )
         self.method.load_state(state["method"], self.device)
         for name, g in self.generators.items():

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from jioc.config import Config, Values, differences, files, index, plain
 from jioc.data.catalogue import DATASETS
-from jioc.errors import Failed, Refused
+from jioc.errors import Failed, Refused, os_errors, refuse_if
 from jioc.files import write
 from jioc.results import Result
 
@@ -20,23 +20,17 @@ class Store:
     """The folder of one run, held by one process."""
 
     def __init__(self, folder: Path, config: Config, resume: bool):
-        self.folder = folder
-        self.checkpoints = folder / "checkpoint"
-        try:
-            self._open(config, resume)
-        except OSError as error:
-            raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
-
-    def _open(self, config: Config, resume: bool) -> None:
-        refuse_taken(self.folder, config, resume)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = locked(self.folder)
-        self.checkpoints.mkdir(exist_ok=True)
-        for litter in [*self.folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
-            shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
-        if not (path := self.folder / "config.yaml").exists():
-            write(path, files.text(config).encode())
-        self._log: IO[bytes] = open(self.folder / "log.jsonl", "ab")  # noqa: SIM115
+        self.folder, self.checkpoints = folder, folder / "checkpoint"
+        refuse_taken(folder, config, resume)
+        with os_errors(f"the run's folder {str(folder)!r} cannot be used"):
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = locked(folder)
+            self.checkpoints.mkdir(exist_ok=True)
+            for litter in [*folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
+                shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
+            if not (path := folder / "config.yaml").exists():
+                write(path, files.text(config).encode())
+            self._log: IO[bytes] = open(folder / "log.jsonl", "ab")  # noqa: SIM115
 
     def close(self) -> None:
         with suppress(OSError):  # a line that found no room was reported when it was written
@@ -80,16 +74,14 @@ class Store:
 
 def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
     """Refuse a folder that holds something else than the beginning of this run."""
-    try:
+    name = repr(str(folder))
+    with os_errors(f"the run's folder {name} cannot be used"):
         if not (folder / "config.yaml").exists():
-            if folder.exists() and not all(map(_left_by_a_run, folder.iterdir())):
-                raise Refused(f"{str(folder)!r} holds other files; choose another --out")
-        elif not resume:
-            raise Refused(f"{str(folder)!r} holds a run; go on with --resume, or choose another --out")
-        else:
-            refuse_other_settings(folder, files.read(folder / "config.yaml"), config)
-    except OSError as error:
-        raise Refused(f"the run's folder {str(folder)!r} cannot be used: {error.strerror}") from None
+            other = folder.exists() and not all(map(_left_by_a_run, folder.iterdir()))
+            refuse_if(other, f"{name} holds other files; choose another --out")
+            return
+        refuse_if(not resume, f"{name} holds a run; go on with --resume, or choose another --out")
+        refuse_other_settings(folder, files.read(folder / "config.yaml"), config)
 
 
 def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
@@ -102,8 +94,7 @@ def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
         if Path(was).name == Path(now).name and not {was, now} & DATASETS.keys():
             kept = kept | {name: now}
     differ = [name for name in differences(kept, plain(config)) if name not in index.MACHINE]
-    if differ:
-        raise Refused(f"{str(folder)!r} holds another run: {', '.join(differ)} differ; choose another --out")
+    refuse_if(differ, f"{str(folder)!r} holds another run: {', '.join(differ)} differ; choose another --out")
 
 
 def locked(folder: Path) -> IO[bytes]:
@@ -113,20 +104,17 @@ def locked(folder: Path) -> IO[bytes]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         lock.close()
-        if isinstance(error, BlockingIOError):
-            raise Refused(f"another process is writing to {str(folder)!r}") from None
-        raise Refused(
-            f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}"
-        ) from None
+        busy = f"another process is writing to {str(folder)!r}"
+        unable = f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}"
+        raise Refused(busy if isinstance(error, BlockingIOError) else unable) from None
     return lock
 
 
 def model_folder(place: Path) -> Path:
     """Find the folder of a model: of a run, of a copy, or of the model.json that was named."""
     folder = place.parent if place.name == "model.json" else place
-    if not (folder / "model.json").is_file():
-        why = "it has no model.json" if folder.is_dir() else "there is no such folder"
-        raise Refused(f"there is no model in {str(folder)!r}: {why}")
+    why = "it has no model.json" if folder.is_dir() else "there is no such folder"
+    refuse_if(not (folder / "model.json").is_file(), f"there is no model in {str(folder)!r}: {why}")
     return folder
 
 
@@ -135,12 +123,8 @@ def unfinished(folder: Path) -> str | None:
     try:
         result = json.loads((folder / "result.json").read_bytes())
         last, classes = result["tasks"][-1], len(result["classes"])
-        if result["complete"]:
-            return None
-        return (
-            f"the run is not finished: after task {last['task']} "
-            f"it knows {last['classes'][1]} of {classes} classes"
-        )
+        known = f"after task {last['task']} it knows {last['classes'][1]} of {classes} classes"
+        return None if result["complete"] else f"the run is not finished: {known}"
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None  # a copy of the model alone
 

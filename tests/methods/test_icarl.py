@@ -5,7 +5,7 @@ from torch import Tensor
 
 from helpers.formulas import TASK, Y, close, log_softmax, method, numbers
 from jioc.data.loader import TaskData
-from jioc.methods.options import ICaRLOptions
+from jioc.methods import ICaRLOptions
 from jioc.types import Batch, Output, Task
 
 

@@ -102,7 +102,8 @@ for entry in ("icarl", replace(ours, title="Mine")):
         assert str(error) == "'icarl' is a method of jioc; give yours another name", error
     else:
         raise SystemExit("the name was taken")
-assert jioc.methods.load_method("icarl").__module__ == "jioc.methods.icarl" and jioc.methods.SPECS["icarl"] is ours
+assert jioc.methods.load_method("icarl").__module__ == "jioc.methods.icarl"
+assert jioc.methods.SPECS["icarl"] is ours
 for title in ("Mine", "Mended"):
     mine = type("Mine", (jioc.Method,), {"__module__": "mine"})
     jioc.register(replace(ours, name="mine", title=title))(mine)

@@ -1,5 +1,7 @@
-"""How a step is executed: readings of JIOC that look at a whole batch are refused for a part of one."""
+"""How a step is executed: no reading of JIOC sees a part of a batch as a whole one; the commit is ours."""
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,7 @@ import torch
 from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
-from jioc.training.execution import choose_execution
+from jioc.training import execution
 from jioc.training.run import run
 
 
@@ -35,4 +37,32 @@ def test_what_looks_at_a_whole_batch_is_refused(
 def test_a_reading_that_has_no_part_in_the_loss_is_not_refused(coordinate: str) -> None:
     readings = {"coordinate": coordinate, "suppress_scale": "old-mean"}
     config = resolve(settings.make(method="icarl", accumulate=2, coordination=readings))
-    assert choose_execution(config, torch.device("cpu"), True).parts == 2
+    assert execution.choose_execution(config, torch.device("cpu"), True).parts == 2
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="no git here")
+def test_the_commit_is_never_that_of_a_project_around_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def git(*arguments: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        done = subprocess.run(
+            ["git", "-C", str(tmp_path), *who, *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    here = tmp_path / "lib" / "jioc" / "execution.py"
+    here.parent.mkdir(parents=True)
+    here.write_text("x = 1\n")
+    monkeypatch.setattr(execution, "__file__", str(here))
+    monkeypatch.delenv("JIOC_COMMIT", raising=False)
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "somebody's project")
+    assert execution.commit() is None
+    git("add", "lib")
+    git("commit", "-q", "-m", "our source")
+    assert execution.commit() == git("rev-parse", "--short=12", "HEAD")
+    here.write_text("x = 2\n")
+    assert execution.commit() == git("rev-parse", "--short=12", "HEAD") + "+"
+    monkeypatch.setenv("JIOC_COMMIT", "abc")
+    assert execution.commit() == "abc"

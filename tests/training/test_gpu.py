@@ -18,10 +18,10 @@ from jioc.methods.icarl import ICaRL
 from jioc.resolve.derive import resolve
 from jioc.results import Result
 from jioc.training.engine import Engine
+from jioc.training.execution import AHEAD, WARM_UP, GraphSteps
 from jioc.training.preflight import preflight
 from jioc.training.run import run
 from jioc.training.runner import Run
-from jioc.training.steps import AHEAD, WARM_UP, GraphSteps
 
 pytestmark = pytest.mark.gpu
 

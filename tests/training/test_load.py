@@ -35,7 +35,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_again(
         path.with_name("other").rename(path)
         raise RuntimeError(f"unable to open file <{path}>: No such file or directory (2)")  # as torch says it
 
-    monkeypatch.setattr("jioc.training.load.unpack", torn)
+    monkeypatch.setattr("jioc.training.checkpoint.unpack", torn)
     assert jioc.load(copy).classes and len(reads) == 2
 
 

@@ -45,7 +45,7 @@ def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}}
     first = run(method=method, **small, out=tmp_path / "first")
     if SPECS[method].memory == "none":  # refuses oc by its word, so that JIOC is attached by hand
-        monkeypatch.setattr("jioc.training.runner.make_method", attached(JIOC(coordinate="none")))
+        monkeypatch.setattr("jioc.training.build.make_method", attached(JIOC(coordinate="none")))
         off: dict[str, Any] = {}
     else:
         off = {"coordinate": "oc", "gamma1": 0, "gamma2": 0}

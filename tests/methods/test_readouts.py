@@ -14,8 +14,8 @@ from helpers.models import signed
 from jioc.config import values as settings
 from jioc.data.load import load_dataset
 from jioc.errors import Refused
-from jioc.methods.aligned import Aligned
 from jioc.methods.bic import BiC
+from jioc.methods.wa import Aligned
 from jioc.training.checkpoint import pack, unpack
 from jioc.training.learner import Learner
 from jioc.training.runner import Run

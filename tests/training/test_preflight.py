@@ -15,9 +15,8 @@ from jioc.data.load import load_dataset
 from jioc.errors import Failed
 from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
-from jioc.training.build import make_method
+from jioc.training.preflight import trial, try_method
 from jioc.training.run import run
-from jioc.training.trial import CPU, Trial, try_method
 
 QUICK: dict[str, Any] = {
     "task_sizes": (8, 2), "memory": 40, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu",
@@ -61,11 +60,15 @@ def written(folder: Path, loss: str = RIGHT, tuned: str = "cross_entropy(out.log
 
 @pytest.mark.parametrize("coordinate", ["none", "jioc"])
 @pytest.mark.parametrize("method", SPECS)
-def test_every_method_of_ours_keeps_the_rules_in_a_trial(method: str, coordinate: str) -> None:
+def test_every_method_of_ours_keeps_the_rules_in_a_trial(
+    method: str, coordinate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jioc.methods.registry.is_ours", lambda cls: False)  # so that the rules are asked for
     word = "ic" if coordinate == "jioc" and SPECS[method].memory == "none" else coordinate
     config = resolve(make(method=method, coordination={"coordinate": word}))
-    dataset = load_dataset(config)
-    Trial(config, dataset, make_method(config, dataset.channels, torch.Generator(), CPU)).learn()
+    run = trial(config, load_dataset(config))
+    run.learn_next()
+    run.learn_next()
 
 
 @pytest.mark.parametrize("coordinate", ["none", "jioc"])

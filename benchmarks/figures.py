@@ -93,7 +93,7 @@ def many_less_few(run: Run) -> float | None:
 
 
 def new_less_old(run: Run) -> float | None:
-    return mean_std([accuracy["new"] - accuracy["old"] for accuracy in run.readouts[run.headline][1:]])[0]
+    return mean_std([accuracy["new"] - accuracy["old"] for accuracy in run.readouts[run.result.headline][1:]])[0]
 
 
 CLAIMS = (
@@ -182,11 +182,11 @@ def figure4(by_place: Columns) -> Figure | None:
 
 def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
     """Draw the mean over seeds after each task, a band of one standard deviation, and the average."""
-    by_task = zip(*(run.readouts[run.headline] for run in g.complete), strict=True)
+    by_task = zip(*(run.readouts[run.result.headline] for run in g.complete), strict=True)
     figures = [mean_std([accuracy["all"] for accuracy in accuracies]) for accuracies in by_task]
     means, stds = [mean or 0.0 for mean, _ in figures], [std or 0.0 for _, std in figures]
     seen = [row.classes[1] for row in g.complete[0].result.tasks]
-    average = spread(g.figures("average", g.complete[0].headline))
+    average = spread(g.figures("average", g.complete[0].result.headline))
     ax.plot(seen, means, label=f"{g.name}: {average}", **look)
     low = [mean - std for mean, std in zip(means, stds, strict=True)]
     high = [mean + std for mean, std in zip(means, stds, strict=True)]

@@ -92,8 +92,8 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
 
 def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
     """The name of a run, its settings, its figures, where it was trained, and how it ended."""
-    rows = run.readouts[run.headline]
-    figures = [rows[0].all, run.figure("average", run.headline), run.figure("last", run.headline)]
+    rows = run.readouts[run.result.headline]
+    figures = [rows[0].all, run.figure("average", run.result.headline), run.figure("last", run.result.headline)]
     figures += [rows[-1].old, rows[-1].new] if run.complete else [None, None]
     figures.append(run.figure("average", "nme"))
     seconds = [row.seconds for row in run.result.tasks]

@@ -12,7 +12,7 @@ from typing import Any
 
 from jioc.config import Config, Values, at, files, index, make
 from jioc.data.catalogue import DATASETS
-from jioc.errors import Refused
+from jioc.errors import refuse_if
 from jioc.events import Callback
 from jioc.methods import Spec, find_method, parse_record, refuse_changed, sha256
 from jioc.resolve.derive import resolve
@@ -77,36 +77,33 @@ def select(named: dict[str, Values], only: list[str] | None) -> dict[str, Values
     chosen: set[str] = set()
     for word in only:
         hits = {name for name in named if fnmatchcase(name, word)} or {name for name in named if word in name}
-        if not hits:
-            raise Refused(f"--only: no run's name holds {word!r}; without it, --dry-run lists them")
+        refuse_if(not hits, f"--only: no run's name holds {word!r}; without it, --dry-run lists them")
         chosen |= hits
     return {name: values for name, values in named.items() if name in chosen}
 
 
-FINISHED, NEW = "finished", "not begun"
+FINISHED = "finished"
 
 
 def status(job: Job) -> str:
     """Say how far the run is; refuse a folder that holds another run."""
-    result = read_json(job.folder / "result.json")
-    config = job.folder / "config.yaml"
+    result, config = read_json(job.folder / "result.json"), job.folder / "config.yaml"
     if isinstance(result, dict) and isinstance(result.get("config"), dict):
         refuse_other_settings(job.folder, result["config"], job.config)
-        if result.get("complete"):
-            return FINISHED
-        return counted(len(result.get("tasks") or []), "task") + " learnt"
+        learnt = counted(len(result.get("tasks") or []), "task") + " learnt"
+        return FINISHED if result.get("complete") else learnt
     if config.exists():
         refuse_other_settings(job.folder, files.read(config), job.config)
         return "begun"
-    return NEW
+    return "not begun"
 
 
 def refuse_changed_method(job: Job) -> None:
     """Refuse to go on with a run whose method's file has changed."""
     result = read_json(job.folder / "result.json")
     if isinstance(result, dict) and (record := parse_record(result.get("method"))):
-        method = job.config.method
-        refuse_changed(method, record.sha256, sha256(method), f"the run in {str(job.folder)!r}")
+        now = sha256(job.config.method)
+        refuse_changed(job.config.method, record.sha256, now, f"the run in {str(job.folder)!r}")
 
 
 def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
@@ -122,9 +119,8 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
         key = job.config.model_dump_json(include=set(index.grouped("images", "reading")))
         if key not in images:
             images[key] = load_dataset(job.config, tell).record.get("fingerprint")
-        if images[key] != before:
-            run = f"the run in {str(job.folder)!r}"
-            raise Refused(f"the images of {data!r} are not those of {run}; choose another --out")
+        others = f"the images of {data!r} are not those of the run in {str(job.folder)!r}"
+        refuse_if(images[key] != before, f"{others}; choose another --out")
 
 
 def read_json(path: Path) -> Any:

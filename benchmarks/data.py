@@ -28,12 +28,12 @@ import json, os, resource, sys, time
 from jioc.config import values as settings
 from jioc.resolve.derive import resolve
 import jioc.training.runner
-from jioc.data.load import load
+from jioc.data.load import load_dataset
 imported = time.perf_counter()
 marks = [0.0]
 def tell(event):
     marks.append(time.perf_counter())
-d = load(resolve(settings.make(method="finetune", data=sys.argv[1], data_cache=sys.argv[2])), tell)
+d = load_dataset(resolve(settings.make(method="finetune", data=sys.argv[1], data_cache=sys.argv[2])), tell)
 done = time.perf_counter()
 workers = resource.getrusage(resource.RUSAGE_CHILDREN)
 busy = workers.ru_utime + workers.ru_stime

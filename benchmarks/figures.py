@@ -9,7 +9,6 @@ as a table. A single seed has no verdict: it is hollow and grey. A column of the
 row of panels; what has not been run is left out.
 """
 
-import argparse
 import io
 import sys
 import textwrap
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import printing
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -72,8 +72,7 @@ def diagnostic(name: str) -> Callable[[Run], float | None]:
     """Measure the mean of a diagnostic over the tasks after the first."""
 
     def measure(run: Run) -> float | None:
-        values = [measured[name] for measured in diagnostics(run)]
-        return mean_std([value for value in values if value is not None])[0]
+        return mean_std(measured[name] for measured in diagnostics(run))[0]
 
     return measure
 
@@ -93,7 +92,8 @@ def many_less_few(run: Run) -> float | None:
 
 
 def new_less_old(run: Run) -> float | None:
-    return mean_std([accuracy["new"] - accuracy["old"] for accuracy in run.readouts[run.result.headline][1:]])[0]
+    later = run.readouts[run.result.headline][1:]
+    return mean_std(accuracy["new"] - accuracy["old"] for accuracy in later)[0]
 
 
 CLAIMS = (
@@ -296,8 +296,7 @@ def draw(place: Path, target: Path) -> list[Path]:
 
 
 def main() -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("target", type=Path, help="a folder for the figures")
     args = parser.parse_args()

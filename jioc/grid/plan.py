@@ -1,7 +1,6 @@
 """The runs of a grid: which they are, and how far each is. The folders are the only state. No torch here."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -56,9 +55,8 @@ def plan(
             given = overlay(overlay(PLAIN | {"seed": seed}, values), flags(spec))
             folder = out / f"{name}-seed{seed}"
             jobs.append(Job(folder.name, resolve(make(**given)), folder))
-    if all(job.config.coordination.coordinate == "none" for job in jobs):
-        for job in jobs[:1]:
-            idle_coordination("none", flags(find_method(job.config.method)).get("coordination", {}))
+    if jobs and all(job.config.coordination.coordinate == "none" for job in jobs):
+        idle_coordination("none", flags(find_method(jobs[0].config.method)).get("coordination", {}))
     return jobs
 
 
@@ -138,8 +136,5 @@ def append_event(out: Path, run: str, event: str, **more: Any) -> None:
     line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
     with suppress(OSError):
         out.mkdir(parents=True, exist_ok=True)
-        handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
-        finally:
-            os.close(handle)
+        with open(out / "grid.jsonl", "ab", buffering=0) as file:
+            file.write(line.encode())  # one write, so that lines of several processes do not mix

@@ -29,7 +29,7 @@ from jioc.grid.progress import GridProgress
 
 ASK_EVERY = 1.0  # seconds between two questions of a run whether to go on
 PATIENCE = 30  # seconds to wait for the folders of a driver that has just died
-PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")  # with the commit: a node may have no git
+PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
 Send = Callable[..., str | None]
 State = tuple[int | None, str | None]  # when the result was written, and the newest checkpoint
 
@@ -60,10 +60,11 @@ def _drive(
         raise Refused(why)
     resources = _resources(ray, jobs, options)
     worker = ray.remote(run_on_node).options(max_retries=0, scheduling_strategy="SPREAD", **resources)
-    known = {name: os.environ.get(name) for name in PASSED_ON} | {"JIOC_COMMIT": commit()}
+    known = {name: os.environ.get(name) for name in PASSED_ON} | {
+        "JIOC_COMMIT": commit()
+    }  # without git there
     environment = {name: value for name, value in known.items() if value is not None}
-    deaths = dict.fromkeys([job.name for job in jobs], 0)
-    stopped = False
+    deaths, stopped = dict.fromkeys([job.name for job in jobs], 0), False
 
     def submit(job: Job) -> Any:
         return worker.remote(job.name, job.config, folders, options.sync_every, os.getcwd(), environment)
@@ -83,13 +84,13 @@ def _drive(
             try:
                 progress.ended(job, _outcome(job, ray.get(reference)))
             except ray.exceptions.RayError as error:
-                died, deaths[job.name] = type(error).__name__, deaths[job.name] + 1
+                deaths[job.name] += 1
                 if stopped:
                     progress.ended(job, Interrupted("stopped"))
-                elif deaths[job.name] > options.retries:
-                    progress.ended(job, Failed(f"its worker died {deaths[job.name]} times: {died}"))
+                elif (n := deaths[job.name]) > options.retries:
+                    progress.ended(job, Failed(f"its worker died {n} times: {type(error).__name__}"))
                 else:
-                    progress.say(job, f"its worker died ({died}); goes on elsewhere")
+                    progress.say(job, f"its worker died ({type(error).__name__}); goes on elsewhere")
                     running[submit(job)] = job
 
 

@@ -191,5 +191,5 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
 def mean_std(values: Iterable[float | None]) -> tuple[float | None, float | None]:
     """The mean of what is not None, and with two or more values the standard deviation of the sample."""
     known = [value for value in values if value is not None]
-    mean = statistics.fmean(known) if known else None
-    return mean, statistics.stdev(known) if len(known) > 1 else None
+    std = statistics.stdev(known) if len(known) > 1 else None
+    return statistics.fmean(known) if known else None, std

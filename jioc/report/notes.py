@@ -12,8 +12,7 @@ NAMED = 6  # at most, in a note; of more it says the number
 
 def seeds(groups: list[Group]) -> str:
     """What n counts."""
-    over_orders = any(run.over_orders for g in groups for run in g.runs)
-    return "seeds or class orders" if over_orders else "seeds"
+    return "seeds or class orders" if any(run.over_orders for g in groups for run in g.runs) else "seeds"
 
 
 def headlines(groups: list[Group], shown: dict[str, str]) -> str:

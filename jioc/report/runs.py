@@ -10,7 +10,7 @@ from jioc import results
 from jioc.config import Config, Values, make, plain
 from jioc.data.catalogue import DATASETS
 from jioc.data.find import find_dataset
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.methods import find_method, record, sha256
 from jioc.report import labels
 from jioc.report.group import TASKS, Group, Run, collect, setting
@@ -27,8 +27,7 @@ def read(places: list[Path], over_orders: bool = False) -> list[Run]:
         if wrong := _wrong_setting(run.config):
             raise Refused(f"{str(path)!r} is damaged: setting {wrong!r} is missing or not what it should be")
         runs.setdefault(path.resolve(), run)
-    if not runs:
-        raise Refused(f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
+    refuse_if(not runs, f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(runs.values())
 
 

@@ -55,7 +55,7 @@ def figures(g: Group | None) -> tuple[str, str]:
         theirs += f" ({number(their_gain, '+')})"
     if not g.complete:
         return "not run", theirs
-    headline = g.complete[0].headline
+    headline = g.complete[0].result.headline
     ours, gains = spread(g.figures("average", headline)), g.gains(headline)
     if gains and g.base is not None:
         fewer = len(gains) < max(len(g.complete), len(g.base.complete))

@@ -9,7 +9,6 @@ as a table. A single seed has no verdict: it is hollow and grey. A column of the
 row of panels; what has not been run is left out.
 """
 
-import argparse
 import io
 import sys
 import textwrap
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import printing
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -72,8 +72,7 @@ def diagnostic(name: str) -> Callable[[Run], float | None]:
     """Measure the mean of a diagnostic over the tasks after the first."""
 
     def measure(run: Run) -> float | None:
-        values = [measured[name] for measured in diagnostics(run)]
-        return mean_std([value for value in values if value is not None])[0]
+        return mean_std(measured[name] for measured in diagnostics(run))[0]
 
     return measure
 
@@ -93,7 +92,8 @@ def many_less_few(run: Run) -> float | None:
 
 
 def new_less_old(run: Run) -> float | None:
-    return mean_std([accuracy["new"] - accuracy["old"] for accuracy in run.readouts[run.headline][1:]])[0]
+    later = run.readouts[run.result.headline][1:]
+    return mean_std(accuracy["new"] - accuracy["old"] for accuracy in later)[0]
 
 
 CLAIMS = (
@@ -182,11 +182,11 @@ def figure4(by_place: Columns) -> Figure | None:
 
 def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
     """Draw the mean over seeds after each task, a band of one standard deviation, and the average."""
-    by_task = zip(*(run.readouts[run.headline] for run in g.complete), strict=True)
+    by_task = zip(*(run.readouts[run.result.headline] for run in g.complete), strict=True)
     figures = [mean_std([accuracy["all"] for accuracy in accuracies]) for accuracies in by_task]
     means, stds = [mean or 0.0 for mean, _ in figures], [std or 0.0 for _, std in figures]
     seen = [row.classes[1] for row in g.complete[0].result.tasks]
-    average = spread(g.figures("average", g.complete[0].headline))
+    average = spread(g.figures("average", g.complete[0].result.headline))
     ax.plot(seen, means, label=f"{g.name}: {average}", **look)
     low = [mean - std for mean, std in zip(means, stds, strict=True)]
     high = [mean + std for mean, std in zip(means, stds, strict=True)]
@@ -296,8 +296,7 @@ def draw(place: Path, target: Path) -> list[Path]:
 
 
 def main() -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("results", type=Path)
     parser.add_argument("target", type=Path, help="a folder for the figures")
     args = parser.parse_args()

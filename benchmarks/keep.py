@@ -10,7 +10,6 @@ setting in which the runs differ, and the failures that a grid noted. What is ke
 finished result that differs, or a line that would vanish, is replaced only with --replace.
 """
 
-import argparse
 import csv
 import io
 import json
@@ -18,6 +17,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
+
+import printing
 
 from jioc.config import at
 from jioc.config.index import MACHINE, SEEDS
@@ -92,8 +93,9 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
 
 def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
     """The name of a run, its settings, its figures, where it was trained, and how it ended."""
-    rows = run.readouts[run.headline]
-    figures = [rows[0].all, run.figure("average", run.headline), run.figure("last", run.headline)]
+    headline = run.result.headline
+    rows = run.readouts[headline]
+    figures = [rows[0].all, run.figure("average", headline), run.figure("last", headline)]
     figures += [rows[-1].old, rows[-1].new] if run.complete else [None, None]
     figures.append(run.figure("average", "nme"))
     seconds = [row.seconds for row in run.result.tasks]
@@ -142,8 +144,7 @@ def put(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a folder for copies, or a .csv for lines")
     parser.add_argument("--replace", action="store_true", help="what is kept there under the same names")

@@ -6,13 +6,14 @@
 taken; those that are kept already and are not in the folder stay.
 """
 
-import argparse
 import csv
 import io
 import json
 import sys
 from pathlib import Path
 from typing import Any
+
+import printing
 
 from jioc.errors import Refused, exit_status
 from jioc.files import write
@@ -60,8 +61,7 @@ def keep(places: list[Path], target: Path) -> int:
 
 
 def main(argv: list[str] | None = None) -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a csv file")
     args = parser.parse_args(argv)

@@ -8,7 +8,6 @@ pixels that are there already, which neither can exceed; and the growth of the l
 through the files once more. The answers must be the same. Other work on the machine spoils the figures.
 """
 
-import argparse
 import io
 import resource
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import printing
 import torch
 from PIL import Image
 
@@ -87,9 +87,7 @@ def timed(work: Any) -> tuple[Any, float]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = printing.parser(__doc__)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--backbone", default="resnet32")
     parser.add_argument("--size", type=int, default=32)

@@ -8,10 +8,14 @@ from jioc import errors
 from jioc.cli.stdout import PipeSafeStdout
 
 
+def parser(about: str | None) -> argparse.ArgumentParser:
+    """Make the parser of a script; its help is the script's docstring as it stands."""
+    return argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
 def main(about: str | None, table: Callable[[], str], argv: list[str] | None) -> int:
     """Run a script that takes no options and prints a table."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.parse_args(argv)
+    parser(about).parse_args(argv)
     return answered(lambda: print(table()))
 
 

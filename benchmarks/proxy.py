@@ -10,7 +10,6 @@ arithmetic is float64: in float32 another instruction set alone moved terms by a
 points, which would hide a wrong weight.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -18,9 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import printing
 import torch
 from keep import put
-from printing import answered
 
 from jioc.events import Epoch, Event
 from jioc.methods import SPECS
@@ -116,9 +115,7 @@ def text(runs: dict[str, Figures], result: Result) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = printing.parser(__doc__)
     parser.add_argument("--write", action="store_true")
     write, runs, changes = parser.parse_args(argv).write, dict[str, Figures](), list[str]()
     torch.set_num_threads(1)
@@ -134,7 +131,7 @@ def main(argv: list[str] | None = None) -> int:
         if write:
             put(KEPT, text(runs, result))
 
-    return answered(work) or int(bool(changes) and not write)
+    return printing.answered(work) or int(bool(changes) and not write)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ gain is taken seed by seed. Where results/ has the same reading with the full sc
 set, the figure shows that gain too.
 """
 
-import argparse
 import csv
 import io
 import statistics
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from printing import answered
+import printing
 
 from jioc.config import index
 from jioc.config import values as settings
@@ -255,11 +254,10 @@ def _panel(ax: Any, loss: str, readings: list[Reading]) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("--draw", action="store_true")
     drawn = parser.parse_args(argv).draw
-    return answered(lambda: write(FIGURE, draw(read().readings)) if drawn else print(table(read())))
+    return printing.answered(lambda: write(FIGURE, draw(read().readings)) if drawn else print(table(read())))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,12 @@
 A file is a backbone's: two columns each.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from printing import answered
+import printing
 
 from jioc.errors import Refused
 
@@ -40,11 +39,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("files", type=Path, nargs="+")
     files = parser.parse_args(argv).files
-    return answered(lambda: print(table([read(path) for path in files])))
+    return printing.answered(lambda: print(table([read(path) for path in files])))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ A table stands between two comments, the first of which is the command that prin
 or `python benchmarks/readings.py`, say, for what `jioc table` does not read.
 """
 
-import argparse
 import contextlib
 import io
 import os
@@ -20,6 +19,8 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
+
+import printing
 
 from jioc.cli.main import main as jioc
 from jioc.files import write
@@ -63,8 +64,7 @@ def current(page: str) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    raw = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser = printing.parser(__doc__)
     parser.add_argument("--write", action="store_true")
     write_them, stale = parser.parse_args(argv).write, 0
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:

@@ -7,14 +7,13 @@ from pathlib import Path
 from jioc.files import flush_folder, write
 from jioc.grid.plan import read_json
 
-Files = dict[str, bytes]
-"""The path of each file, relative to the run's folder, and its content."""
+Files = dict[str, bytes]  # the path of each file, relative to the run's folder, and its content
 NEEDED = ("config.yaml", "log.jsonl")  # to resume, beside a checkpoint
 
 
 def newest_checkpoint(folder: Path) -> str | None:
-    names = [path.name for path in folder.glob("checkpoint/*") if path.name.isdigit()]
-    return max(names, key=int, default=None)
+    paths = folder.glob("checkpoint/*")
+    return max((path.name for path in paths if path.name.isdigit()), key=int, default=None)
 
 
 def read_files(folder: Path, whole: bool) -> Files:

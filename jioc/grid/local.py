@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from jioc.errors import Interrupted, sentence
-from jioc.events import Callback, Event, Start
+from jioc.events import Callback, Event, Start, ignore
 from jioc.grid.options import LaunchOptions
 from jioc.grid.plan import Job, append_event
 from jioc.grid.progress import GridProgress
@@ -19,8 +19,8 @@ def run_here(
     jobs: list[Job],
     at_once: int,
     stop: Callable[[], bool],
-    watch: Callable[[Job], Callback] | None = None,
-    ended: Callable[[Job, Result | Exception], None] | None = None,
+    watch: Callable[[Job], Callback] = lambda job: ignore,
+    ended: Callable[[Job, Result | Exception], None] = lambda job, outcome: None,
 ) -> list[Result | Exception]:
     """Run the jobs; return the result of each, or what stopped it. Its begin and end go to grid.jsonl."""
     from jioc.grid.pack import pack
@@ -28,14 +28,13 @@ def run_here(
     begun: set[int] = set()
 
     def callback(i: int) -> Callback:
-        job, watcher = jobs[i], watch(jobs[i]) if watch else None
+        job, watcher = jobs[i], watch(jobs[i])
 
         def tell(event: Event) -> None:
             if isinstance(event, Start):
                 begun.add(i)
                 append_event(job.folder.parent, job.name, "begins", learnt=event.done, pid=os.getpid())
-            if watcher is not None:
-                watcher(event)
+            watcher(event)
 
         return tell
 
@@ -43,13 +42,10 @@ def run_here(
         out, name = jobs[i].folder.parent, jobs[i].name
         if not isinstance(outcome, Exception):
             append_event(out, name, "finished", pid=os.getpid())
-        else:
+        elif i in begun or not isinstance(outcome, Interrupted):
             event = "stopped" if isinstance(outcome, Interrupted) else "failed"
-            if i in begun or event == "failed":
-                append_event(out, name, event, why=sentence(outcome))
-        if ended is not None:
-            ended(jobs[i], outcome)
+            append_event(out, name, event, why=sentence(outcome))
+        ended(jobs[i], outcome)
 
-    folders = [job.folder for job in jobs]
-    configs = [job.config for job in jobs]
+    configs, folders = [job.config for job in jobs], [job.folder for job in jobs]
     return pack(configs, at_once, outs=folders, resume=True, callback=callback, ended=end, stop=stop)

@@ -65,3 +65,11 @@ def make(**given: Any) -> LaunchOptions:
 
 def launcher(options: LaunchOptions) -> Launcher:
     return importlib.import_module(f"jioc.grid.{options.on}").launch
+
+
+def package(name: str, title: str, on: str) -> Any:
+    """Import the package that a launcher needs; if it is missing, say how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise Refused(f"--on {on} needs {title}; install it with: pip install 'jioc[{on}]'") from None

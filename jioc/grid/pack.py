@@ -38,19 +38,22 @@ def pack(
 
     `callback(i)` is the callback of run i; `ended` is called as each run ends, in its thread.
     """
-    data = SharedData()
+    lock, loaded = threading.Lock(), dict[str, Dataset]()
+
+    def data(config: Config, tell: Callback) -> Dataset:
+        """Load each data set once, for the run that asks first; only that run's callback is called."""
+        key = config.model_dump_json(include=set(index.grouped("images", "reading")))
+        with lock:
+            if key not in loaded:
+                loaded[key] = load_dataset(config, tell)
+            return loaded[key]
 
     def one(i: int) -> Result | Exception:
-        outcome = attempt(i)
-        if ended is not None:
-            ended(i, outcome)
-        return outcome
-
-    def attempt(i: int) -> Result | Exception:
+        outcome: Result | Exception
         try:
             if stop is not None and stop():
                 raise Interrupted("stopped before it began")
-            return execute_on(
+            outcome = execute_on(
                 configs[i],
                 data,
                 out=None if outs is None else outs[i],
@@ -60,9 +63,11 @@ def pack(
                 on=own_stream,
             )
         except Exception as error:
-            return error
-        finally:
-            gc.collect()  # a run's parts refer to each other, so that their memory is not freed at once
+            outcome = error
+        gc.collect()  # a run's parts refer to each other, so that their memory is not freed at once
+        if ended is not None:
+            ended(i, outcome)
+        return outcome
 
     by_switches: dict[Any, list[int]] = {}  # torch has these switches once for the whole process
     for i, config in enumerate(configs):
@@ -80,18 +85,3 @@ def own_stream(device: torch.device) -> Any:
     with capture_lock():
         torch.cuda.synchronize(device)  # another stream wrote the shared data
     return torch.cuda.stream(torch.cuda.Stream(device))
-
-
-class SharedData:
-    """Loads each data set once, for the run that asks first; only that run's callback is called."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loaded: dict[str, Dataset] = {}
-
-    def __call__(self, config: Config, tell: Callback) -> Dataset:
-        key = config.model_dump_json(include=set(index.grouped("images", "reading")))
-        with self._lock:
-            if key not in self._loaded:
-                self._loaded[key] = load_dataset(config, tell)
-            return self._loaded[key]

@@ -1,7 +1,6 @@
 """The runs of a grid: which they are, and how far each is. The folders are the only state. No torch here."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import Any
 
 from jioc.config import Config, Values, at, files, index, make
 from jioc.data.catalogue import DATASETS
-from jioc.errors import Refused
+from jioc.errors import refuse_if
 from jioc.events import Callback
 from jioc.methods import Spec, find_method, parse_record, refuse_changed, sha256
 from jioc.resolve.derive import resolve
@@ -56,9 +55,8 @@ def plan(
             given = overlay(overlay(PLAIN | {"seed": seed}, values), flags(spec))
             folder = out / f"{name}-seed{seed}"
             jobs.append(Job(folder.name, resolve(make(**given)), folder))
-    if all(job.config.coordination.coordinate == "none" for job in jobs):
-        for job in jobs[:1]:
-            idle_coordination("none", flags(find_method(job.config.method)).get("coordination", {}))
+    if jobs and all(job.config.coordination.coordinate == "none" for job in jobs):
+        idle_coordination("none", flags(find_method(jobs[0].config.method)).get("coordination", {}))
     return jobs
 
 
@@ -77,36 +75,33 @@ def select(named: dict[str, Values], only: list[str] | None) -> dict[str, Values
     chosen: set[str] = set()
     for word in only:
         hits = {name for name in named if fnmatchcase(name, word)} or {name for name in named if word in name}
-        if not hits:
-            raise Refused(f"--only: no run's name holds {word!r}; without it, --dry-run lists them")
+        refuse_if(not hits, f"--only: no run's name holds {word!r}; without it, --dry-run lists them")
         chosen |= hits
     return {name: values for name, values in named.items() if name in chosen}
 
 
-FINISHED, NEW = "finished", "not begun"
+FINISHED = "finished"
 
 
 def status(job: Job) -> str:
     """Say how far the run is; refuse a folder that holds another run."""
-    result = read_json(job.folder / "result.json")
-    config = job.folder / "config.yaml"
+    result, config = read_json(job.folder / "result.json"), job.folder / "config.yaml"
     if isinstance(result, dict) and isinstance(result.get("config"), dict):
         refuse_other_settings(job.folder, result["config"], job.config)
-        if result.get("complete"):
-            return FINISHED
-        return counted(len(result.get("tasks") or []), "task") + " learnt"
+        learnt = counted(len(result.get("tasks") or []), "task") + " learnt"
+        return FINISHED if result.get("complete") else learnt
     if config.exists():
         refuse_other_settings(job.folder, files.read(config), job.config)
         return "begun"
-    return NEW
+    return "not begun"
 
 
 def refuse_changed_method(job: Job) -> None:
     """Refuse to go on with a run whose method's file has changed."""
     result = read_json(job.folder / "result.json")
     if isinstance(result, dict) and (record := parse_record(result.get("method"))):
-        method = job.config.method
-        refuse_changed(method, record.sha256, sha256(method), f"the run in {str(job.folder)!r}")
+        now = sha256(job.config.method)
+        refuse_changed(job.config.method, record.sha256, now, f"the run in {str(job.folder)!r}")
 
 
 def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
@@ -122,9 +117,8 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
         key = job.config.model_dump_json(include=set(index.grouped("images", "reading")))
         if key not in images:
             images[key] = load_dataset(job.config, tell).record.get("fingerprint")
-        if images[key] != before:
-            run = f"the run in {str(job.folder)!r}"
-            raise Refused(f"the images of {data!r} are not those of {run}; choose another --out")
+        others = f"the images of {data!r} are not those of the run in {str(job.folder)!r}"
+        refuse_if(images[key] != before, f"{others}; choose another --out")
 
 
 def read_json(path: Path) -> Any:
@@ -142,8 +136,5 @@ def append_event(out: Path, run: str, event: str, **more: Any) -> None:
     line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
     with suppress(OSError):
         out.mkdir(parents=True, exist_ok=True)
-        handle = os.open(out / "grid.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
-        try:
-            os.write(handle, line.encode())  # one write, so that lines of several processes do not mix
-        finally:
-            os.close(handle)
+        with open(out / "grid.jsonl", "ab", buffering=0) as file:
+            file.write(line.encode())  # one write, so that lines of several processes do not mix

@@ -1,8 +1,7 @@
 """How far the runs of a grid are: bars on a terminal, a line for each event elsewhere. No torch here."""
 
 import threading
-from pathlib import Path
-from types import TracebackType
+from contextlib import suppress
 from typing import Any, Self
 
 from rich.console import Console as Rich
@@ -45,9 +44,7 @@ class GridProgress:
         self._bars.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._bars.stop()
 
     def say(self, job: Job, text: str) -> None:
@@ -95,8 +92,8 @@ class GridProgress:
                 self.failures[job.name] = sentence(outcome)
                 self.say(job, f"failed: {sentence(outcome)}")
             else:
-                name = outcome.headline
-                self.say(job, f"finished: {name} average {percent(outcome.average[name]).strip()}")
+                average = percent(outcome.average[outcome.headline]).strip()
+                self.say(job, f"finished: {outcome.headline} average {average}")
 
     def poll(self, job: Job) -> None:
         """Show the tasks that a run elsewhere has learnt since the last time."""
@@ -105,17 +102,11 @@ class GridProgress:
         if self._written.get(job.name) == written:
             return
         self._written[job.name] = written
-        rows = tasks_of(path)
+        rows: list[TaskRow] = []
+        with suppress(Refused):  # it may not be there yet
+            rows = results.read(path).tasks
         with self._lock:
             shown = self._learnt.setdefault(job.name, len(rows))  # the first time, nothing is news
             for row in rows[shown:]:
                 self.say(job, task_line(row, len(job.config.task_sizes or ()) or job.config.tasks or 0))
             self._learnt[job.name] = max(len(rows), shown)
-
-
-def tasks_of(path: Path) -> list[TaskRow]:
-    """Read the tasks of a result that may not be there yet."""
-    try:
-        return results.read(path).tasks
-    except Refused:
-        return []

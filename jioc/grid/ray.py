@@ -14,104 +14,97 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from jioc import results
 from jioc.config import Config
-from jioc.errors import Failed, Interrupted, Refused, first_line, sentence
+from jioc.errors import Failed, Interrupted, Refused, first_line, refuse_if, sentence
 from jioc.grid.folder import Files, newest_checkpoint, read_files, write_files
-from jioc.grid.options import LaunchOptions
+from jioc.grid.options import LaunchOptions, package
 from jioc.grid.plan import FINISHED, Job, append_event, status
 from jioc.grid.progress import GridProgress
 
 ASK_EVERY = 1.0  # seconds between two questions of a run whether to go on
 PATIENCE = 30  # seconds to wait for the folders of a driver that has just died
 PASSED_ON = ("JIOC_DATA", "JIOC_CACHE", "OMP_NUM_THREADS")
+Send = Callable[..., str | None]
+State = tuple[int | None, str | None]  # when the result was written, and the newest checkpoint
 
 
 # --- the driver ---
 
 
 def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
-    ray = _ray()
+    ray = package("ray", "Ray", "ray")
     _connect(ray, options)
     try:
-        Driver(ray, jobs, options, progress).run(stop)
+        _drive(ray, jobs, options, progress, stop)
     finally:
         ray.shutdown()
 
 
-class Driver:
-    """Submits the runs, and those again whose worker has died."""
+def _drive(
+    ray: Any, jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]
+) -> None:
+    """Submit the runs, and those again whose worker has died, until all have ended."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    def __init__(self, ray: Any, jobs: list[Job], options: LaunchOptions, progress: GridProgress):
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    from jioc.training.execution import commit
 
-        self.ray, self.jobs, self.options, self.progress = ray, jobs, options, progress
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        self.folders = ray.remote(RunFolders).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
-        if why := ray.get(self.folders.lock.remote()):
-            raise Refused(why)
-        resources = _resources(ray, jobs, options)
-        self.worker = ray.remote(run_on_node).options(
-            max_retries=0, scheduling_strategy="SPREAD", **resources
-        )
-        self.environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | _commit()
-        self.deaths = dict.fromkeys([job.name for job in jobs], 0)
-        self.stopped = False
+    here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    folders = ray.remote(RunFolders).options(num_cpus=0, scheduling_strategy=here).remote(jobs)
+    if why := ray.get(folders.lock.remote()):
+        raise Refused(why)
+    resources = _resources(ray, jobs, options)
+    worker = ray.remote(run_on_node).options(max_retries=0, scheduling_strategy="SPREAD", **resources)
+    known = {name: os.environ.get(name) for name in PASSED_ON} | {
+        "JIOC_COMMIT": commit()
+    }  # without git there
+    environment = {name: value for name, value in known.items() if value is not None}
+    deaths, stopped = dict.fromkeys([job.name for job in jobs], 0), False
 
-    def run(self, stop: Callable[[], bool]) -> None:
-        for job in self.jobs:
-            self.progress.poll(job)
-        running = {self.submit(job): job for job in self.jobs}
-        while running:
-            if stop() and not self.stopped:
-                self.stopped = True
-                self.ray.get(self.folders.stop.remote())
-            ready, _ = self.ray.wait(list(running), num_returns=1, timeout=0.5)
-            for job in running.values():
-                self.progress.poll(job)
-            for reference in ready:
-                job = running.pop(reference)
-                try:
-                    self.end(job, self.ray.get(reference))
-                except self.ray.exceptions.RayError as error:
-                    if self.tries_again(job, type(error).__name__):
-                        running[self.submit(job)] = job
+    def submit(job: Job) -> Any:
+        return worker.remote(job.name, job.config, folders, options.sync_every, os.getcwd(), environment)
 
-    def submit(self, job: Job) -> Any:
-        return self.worker.remote(
-            job.name, job.config, self.folders, self.options.sync_every, os.getcwd(), self.environment
-        )
+    for job in jobs:
+        progress.poll(job)
+    running = {submit(job): job for job in jobs}
+    while running:
+        if stop() and not stopped:
+            stopped = True
+            ray.get(folders.stop.remote())
+        ready, _ = ray.wait(list(running), num_returns=1, timeout=0.5)
+        for job in running.values():
+            progress.poll(job)
+        for reference in ready:
+            job = running.pop(reference)
+            try:
+                progress.ended(job, _outcome(job, ray.get(reference)))
+            except ray.exceptions.RayError as error:
+                deaths[job.name] += 1
+                if stopped:
+                    progress.ended(job, Interrupted("stopped"))
+                elif (n := deaths[job.name]) > options.retries:
+                    progress.ended(job, Failed(f"its worker died {n} times: {type(error).__name__}"))
+                else:
+                    progress.say(job, f"its worker died ({type(error).__name__}); goes on elsewhere")
+                    running[submit(job)] = job
 
-    def end(self, job: Job, failure: str | None) -> None:
-        self.progress.poll(job)
-        if failure:
-            self.progress.ended(job, Failed(failure))
-        elif status(job) == FINISHED:
-            self.progress.ended(job, results.read(job.folder / "result.json"))
-        else:
-            self.progress.ended(job, Interrupted("stopped"))
 
-    def tries_again(self, job: Job, error: str) -> bool:
-        """Whether a run whose worker has died is submitted once more; if not, it has ended."""
-        if self.stopped:
-            self.progress.ended(job, Interrupted("stopped"))
-            return False
-        self.deaths[job.name] += 1
-        if self.deaths[job.name] > self.options.retries:
-            self.progress.ended(job, Failed(f"its worker died {self.deaths[job.name]} times: {error}"))
-            return False
-        self.progress.say(job, f"its worker died ({error}); goes on elsewhere")
-        return True
+def _outcome(job: Job, failure: str | None) -> results.Result | Failed:
+    """How a run whose worker did not die has ended; `failure`: what the run said if it failed."""
+    if failure:
+        return Failed(failure)
+    return results.read(job.folder / "result.json") if status(job) == FINISHED else Interrupted("stopped")
 
 
 def _connect(ray: Any, options: LaunchOptions) -> None:
     """Join the cluster, or start one here; keep the driver's own handler of SIGTERM."""
-    if options.address and options.address.startswith("ray://"):
-        raise Refused("--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
+    outside = (options.address or "").startswith("ray://")
+    refuse_if(outside, "--address: the grid must run on a node of the cluster; give auto or HOST:PORT there")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     address = options.address or os.environ.get("RAY_ADDRESS")
     own: dict[str, Any] = {} if address else {"include_dashboard": False}
@@ -120,40 +113,21 @@ def _connect(ray: Any, options: LaunchOptions) -> None:
         ray.init(address or "local", log_to_driver=False, logging_level="ERROR", **own)
         signal.signal(signal.SIGTERM, before)  # Ray's own would leave at once
     except (ConnectionError, OSError, ValueError, RuntimeError) as error:
-        what = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
-        raise Refused(f"{what}: {first_line(error)}") from None
+        none = f"no Ray cluster answers at {address!r}" if address else "no Ray cluster can be started here"
+        raise Refused(f"{none}: {first_line(error)}") from None
 
 
 def _resources(ray: Any, jobs: list[Job], options: LaunchOptions) -> dict[str, float]:
     """What a run asks for; refuse more than the whole cluster has."""
-    cluster = ray.cluster_resources()
-    gpus = options.gpus_per_run
-    if gpus is None:
-        wanted = any(job.config.device != "cpu" for job in jobs)
-        gpus = 1.0 if wanted and cluster.get("GPU") else 0.0
-    for name, flag, need in (
-        ("CPU", "--cpus-per-run", options.cpus_per_run),
-        ("GPU", "--gpus-per-run", gpus),
+    cluster = {"CPU": 0.0, "GPU": 0.0} | ray.cluster_resources()
+    by_default = any(job.config.device != "cpu" for job in jobs) and cluster["GPU"] > 0
+    gpus = float(by_default) if options.gpus_per_run is None else options.gpus_per_run
+    for flag, need, name in (
+        ("--cpus-per-run", options.cpus_per_run, "CPU"),
+        ("--gpus-per-run", gpus, "GPU"),
     ):
-        if need > cluster.get(name, 0):
-            raise Refused(f"{flag} {need:g}: the whole cluster has {cluster.get(name, 0):g}")
+        refuse_if(need > cluster[name], f"{flag} {need:g}: the whole cluster has {cluster[name]:g}")
     return {"num_cpus": options.cpus_per_run, "num_gpus": gpus}
-
-
-def _commit() -> dict[str, str]:
-    """The driver's commit: a node may have no git."""
-    from jioc.training.execution import commit
-
-    return {"JIOC_COMMIT": name} if (name := commit()) else {}
-
-
-def _ray() -> Any:
-    try:
-        import ray
-        import ray.exceptions
-    except ImportError:
-        raise Refused("--on ray needs Ray; install it with: pip install 'jioc[ray]'") from None
-    return ray
 
 
 # --- an actor on the driver's node ---
@@ -230,84 +204,81 @@ def run_on_node(
     if begun is None:
         return None
     number, files = begun
+
+    def send(files: Files, event: str | None = None) -> str | None:
+        """Send the folder; return why the driver did not take it."""
+        return ray.get(folders.save.remote(name, number, files, event))
+
+    def may_go_on() -> bool:
+        return ray.get(folders.may_go_on.remote(name, number))
+
     try:
         with tempfile.TemporaryDirectory(prefix="jioc-", ignore_cleanup_errors=True) as scratch:
             folder = Path(scratch) / name
             write_files(files, folder)
-            return _run_in(folder, config, Sync(folder, folders, name, number, every))
+            return _run_in(folder, config, send, may_go_on, every)
     except OSError as error:
         why = error.strerror or error
         return f"the folder for temporary files of {platform.node()} cannot be used: {why}"
 
 
-def _run_in(folder: Path, config: Config, sync: "Sync") -> str | None:
+def _run_in(
+    folder: Path, config: Config, send: Send, may_go_on: Callable[[], bool], every: float
+) -> str | None:
     """Run in a scratch folder and send it back; return what the run said if it failed."""
     from jioc.training.run import run
 
     failure = None
-    with sync:
+    with sync(folder, send, may_go_on, every) as stop:
         try:
-            run(config, out=folder, resume=True, stop=lambda: sync.stop)
+            run(config, out=folder, resume=True, stop=stop)
             event = "finished"
         except Interrupted:
             event = "stopped"
         except Exception as error:
             event, failure = "failed", sentence(error)
-    refusal = sync.send(read_files(folder, whole=True) if folder.exists() else {}, event)
+    refusal = send(read_files(folder, whole=True) if folder.exists() else {}, event)
     return failure or refusal
 
 
-class Sync:
-    """A thread beside a run: sends the folder to the driver when there is news, asks whether to go on."""
+@contextmanager
+def sync(
+    folder: Path, send: Send, may_go_on: Callable[[], bool], every: float
+) -> Iterator[Callable[[], bool]]:
+    """In a thread beside a run, send its folder when there is news; yield whether the run should stop.
 
-    def __init__(self, folder: Path, folders: Any, name: str, number: int, every: float):
-        self.folder, self.folders, self.name, self.number, self.every = folder, folders, name, number, every
-        self.stop = False
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._sent = self._state()
-        self._sent_at = time.monotonic()
+    News is a task that was learnt, or a checkpoint if the last time was at least `every` seconds ago.
+    """
+    import ray
 
-    def __enter__(self) -> "Sync":
-        self._thread.start()
-        return self
+    stop, ended = threading.Event(), threading.Event()
 
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def send(self, files: Files, event: str | None) -> str | None:
-        """Send the folder; return why the driver did not take it."""
-        import ray
-
-        return ray.get(self.folders.save.remote(self.name, self.number, files, event))
-
-    def _watch(self) -> None:
-        import ray
-
-        while not self._ended.wait(min(ASK_EVERY, self.every + 0.05)):
+    def watch(sent: State, sent_at: float) -> None:
+        while not ended.wait(min(ASK_EVERY, every + 0.05)):
             try:
-                if not ray.get(self.folders.may_go_on.remote(self.name, self.number)):
-                    self.stop = True
-                elif self._due():
-                    state = self._state()
-                    if self.send(read_files(self.folder, whole=False), None):
-                        self.stop = True
-                    self._sent, self._sent_at = state, time.monotonic()
+                (task, checkpoint), waited = _state(folder), time.monotonic() - sent_at >= every
+                news = task != sent[0] or (checkpoint != sent[1] and waited)
+                if not may_go_on():
+                    stop.set()
+                elif news and checkpoint is not None:
+                    if send(read_files(folder, whole=False)):
+                        stop.set()
+                    sent, sent_at = (task, checkpoint), time.monotonic()
             except FileNotFoundError:
                 continue  # a checkpoint that was replaced while it was read
             except ray.exceptions.RayError:
-                self.stop = True  # the driver is gone
+                stop.set()  # the driver is gone
 
-    def _state(self) -> tuple[int | None, str | None]:
-        """What a new task changes, and what a new checkpoint changes."""
-        result = self.folder / "result.json"
-        return (result.stat().st_mtime_ns if result.exists() else None), newest_checkpoint(self.folder)
+    thread = threading.Thread(target=watch, args=(_state(folder), time.monotonic()), daemon=True)
+    thread.start()
+    try:
+        yield stop.is_set
+    finally:
+        ended.set()
+        thread.join()
 
-    def _due(self) -> bool:
-        """Whether to send: after each task, and after a checkpoint if the last time is long enough ago."""
-        task, checkpoint = self._state()
-        if checkpoint is None:
-            return False
-        waited = time.monotonic() - self._sent_at >= self.every
-        return task != self._sent[0] or (checkpoint != self._sent[1] and waited)
+
+def _state(folder: Path) -> State:
+    """What a new task changes, and what a new checkpoint changes."""
+    result = folder / "result.json"
+    return (result.stat().st_mtime_ns if result.exists() else None), newest_checkpoint(folder)

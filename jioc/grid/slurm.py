@@ -12,17 +12,19 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from jioc import results
-from jioc.errors import Failed, Interrupted, Refused, first_line, sentence
+from jioc.errors import Failed, Interrupted, Refused, first_line, refuse_if, sentence
 from jioc.files import write
 from jioc.grid.local import run_here
-from jioc.grid.options import LaunchOptions
+from jioc.grid.options import LaunchOptions, package
 from jioc.grid.plan import FINISHED, Job, read_json, status
 from jioc.grid.progress import GridProgress
+from jioc.report.group import collect
 from jioc.stopping import RESUME, duration, signals
 
 GRACE = 20  # seconds after SIGTERM in which a signal may say: preempted, not cancelled
@@ -50,17 +52,12 @@ class JobRuns:
             left = [job for job in self.jobs if status(job) != FINISHED]
             outcomes = run_here(left, self.at_once, stop)
         if stop():
-            self.leave(stop.signal == preempted, preempted)
+            if stop.signal == preempted:
+                signal.raise_signal(preempted)  # submitit's handler queues the job again
+            time.sleep(GRACE)  # a cancelled job gets SIGTERM and nothing after it
+            sys.exit(RESUME)
         ended = zip(left, outcomes, strict=True)
         return {job.name: sentence(error) for job, error in ended if isinstance(error, Exception)}
-
-    @staticmethod
-    def leave(at_once: bool, preempted: int) -> None:
-        """Let submitit's handler queue the job again; a cancelled job gets SIGTERM and nothing after it."""
-        if at_once:
-            signal.raise_signal(preempted)
-        time.sleep(GRACE)
-        sys.exit(RESUME)
 
     def checkpoint(self) -> Any:
         from submitit.helpers import DelayedSubmission
@@ -102,26 +99,24 @@ def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop
             progress.say(jobs[0], "and the others are left to themselves; the same command finds them again")
             progress.interrupted = True
             return
-        for one in [one for one in submitted if one.over()]:
+        over = [one for one in submitted if one.over()]
+        for job in [job for one in submitted for job in one.runs]:
+            progress.poll(job)
+        for one in over:
             submitted.remove(one)
-            failures = one.failures()
             for job in one.runs:
-                progress.poll(job)
-                outcome = _outcome(job, one, failures)
-                if outcome is None and deaths[job.name] < options.retries:
-                    deaths[job.name] += 1
+                outcome = one.outcome(job)
+                deaths[job.name] += outcome is None
+                if outcome is None and deaths[job.name] <= options.retries:
                     progress.say(job, f"its job {one.job.job_id} died; submitted again")
                     waiting.append(job)
-                    continue
-                died = f"its job died {deaths[job.name] + 1} times; its logs are in {queue.folder}"
-                progress.ended(job, outcome or Failed(died))
-        for one in submitted:
-            for job in one.runs:
-                progress.poll(job)
+                else:
+                    died = f"its job died {deaths[job.name]} times; its logs are in {queue.folder}"
+                    progress.ended(job, outcome or Failed(died))
         time.sleep(POLL_EVERY[options.executor])
 
 
-@dataclass
+@dataclass(eq=False)
 class Submitted:
     """A job that was submitted, perhaps by an earlier driver."""
 
@@ -129,37 +124,25 @@ class Submitted:
     runs: list[Job]
     ours: bool  # whether this process submitted it
 
+    @property
+    def local(self) -> bool:
+        return type(self.job).__name__ == "LocalJob"
+
     def over(self) -> bool:
-        if self.ours or not self._local():
-            return self.job.done()
-        return not controller_runs(self.job.job_id)
+        return self.job.done() if self.ours or not self.local else not controller_runs(self.job.job_id)
 
     def unknown(self) -> bool:
         """Whether Slurm no longer knows the job, so that waiting for it would never end."""
-        return self.job.get_info(mode="force").get("State", "") == "" and not self._local()
+        return self.job.get_info(mode="force").get("State", "") == "" and not self.local
 
-    def failures(self) -> dict[str, str] | None:
-        """What its failed runs said; None if the job died."""
-        try:
-            return self.job.result()
-        except Exception:  # submitit wraps whatever happened, and a dead job has no result
-            return None
-
-    def _local(self) -> bool:
-        return type(self.job).__name__ == "LocalJob"
-
-
-def _outcome(
-    job: Job, submitted: Submitted, failures: dict[str, str] | None
-) -> results.Result | Failed | None:
-    """How a run of a job that is over has ended; None if the job died."""
-    if status(job) == FINISHED:
-        return results.read(job.folder / "result.json")
-    if failures is not None and job.name in failures:
-        return Failed(failures[job.name])
-    if submitted.job.state.startswith("CANCELLED"):
-        return Interrupted("its job was cancelled")
-    return None
+    def outcome(self, job: Job) -> results.Result | Failed | None:
+        """How a run of this job, which is over, has ended; None if the job died."""
+        if status(job) == FINISHED:
+            return results.read(job.folder / "result.json")
+        with suppress(Exception):  # submitit wraps whatever happened, and a dead job has no result
+            if failure := self.job.result().get(job.name):
+                return Failed(failure)
+        return Interrupted("its job was cancelled") if self.job.state.startswith("CANCELLED") else None
 
 
 def controller_runs(pid: str) -> bool:
@@ -174,14 +157,14 @@ class Queue:
     """Submits runs, and records in slurm.json which job has which run."""
 
     def __init__(self, out: Path, options: LaunchOptions):
-        self.submitit = _submitit()
+        submitit = _submitit()
         self.folder, self.record, self.pack = out / "submitit", out / "slurm.json", options.pack
         self.ids: dict[str, str] = read_json(self.record) or {}
         self.at_once = sys.maxsize  # jobs; Slurm has a queue itself
         if options.executor == "local":
             self.at_once = options.at_once or max(1, (os.cpu_count() or 1) // options.cpus_per_run)
         try:
-            self.executor = self.submitit.AutoExecutor(
+            self.executor = submitit.AutoExecutor(
                 self.folder, cluster=options.executor, slurm_max_num_timeout=1000, local_max_num_timeout=1000
             )
             self.executor.update_parameters(**parameters(options))
@@ -194,21 +177,19 @@ class Queue:
         parts = [jobs[i : i + self.pack] for i in range(0, len(jobs), self.pack)]
         try:
             with self.executor.batch():  # an array
-                sent = [self.executor.submit(JobRuns(part, self.pack)) for part in parts]
-            for job, part in zip(sent, parts, strict=True):
-                self.ids |= {run.name: job.job_id for run in part}
+                sent = [
+                    Submitted(self.executor.submit(JobRuns(part, self.pack)), part, True) for part in parts
+                ]
+            self.ids |= {run.name: one.job.job_id for one in sent for run in one.runs}
             write(self.record, (json.dumps(self.ids, indent=1) + "\n").encode())
         except OSError as error:
             why = f"jobs cannot be kept in {str(self.record.parent)!r}: {error.strerror or error}"
             raise Failed(f"{why}; with that mended, the same command goes on") from None
-        return [Submitted(job, part, ours=True) for job, part in zip(sent, parts, strict=True)]
+        return sent
 
     def resume(self, jobs: list[Job]) -> list[Submitted]:
         """Find the jobs of an earlier driver that are not over."""
-        by_id: dict[str, list[Job]] = {}
-        for job in jobs:
-            if job.name in self.ids:
-                by_id.setdefault(self.ids[job.name], []).append(job)
+        by_id = collect((self.ids[job.name], job) for job in jobs if job.name in self.ids)
         kind = self.executor._executor.job_class
         earlier = [Submitted(kind(self.folder, number), runs, ours=False) for number, runs in by_id.items()]
         return [one for one in earlier if not one.unknown() and not one.over()]
@@ -217,26 +198,20 @@ class Queue:
 def parameters(options: LaunchOptions) -> dict[str, Any]:
     """Make the parameters of submitit's executors; options of sbatch are passed on."""
     minutes = max(1, round(duration(options.time_limit or "2h") / 60))
-    values: dict[str, Any] = {"name": "jioc", "timeout_min": minutes}
-    if options.gpus_per_run:
-        if options.gpus_per_run != int(options.gpus_per_run):
-            raise Refused("--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")
-        values["gpus_per_node"] = int(options.gpus_per_run)
-    if options.executor == "local":
-        return values
-    values |= {"cpus_per_task": options.cpus_per_run, "slurm_signal_delay_s": SIGNAL_BEFORE}
-    if options.at_once:
-        values["slurm_array_parallelism"] = options.at_once
-    more = dict(word.partition("=")[::2] for word in options.sbatch)
-    if not all(more.values()):
-        words = ",".join(options.sbatch)
-        raise Refused(f"--sbatch: {words!r} is refused: give name=value, such as partition=gpu")
-    return values | ({"slurm_additional_parameters": more} if more else {})
+    gpus, sbatch = options.gpus_per_run or 0, dict(word.partition("=")[::2] for word in options.sbatch)
+    refuse_if(gpus != int(gpus), "--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")
+    values = {"name": "jioc", "timeout_min": minutes, "gpus_per_node": int(gpus)}
+    if options.executor == "slurm":
+        wrong = f"--sbatch: {','.join(options.sbatch)!r} is refused: give name=value, such as partition=gpu"
+        refuse_if(not all(sbatch.values()), wrong)
+        values |= {
+            "cpus_per_task": options.cpus_per_run,
+            "slurm_signal_delay_s": SIGNAL_BEFORE,
+            "slurm_array_parallelism": options.at_once,
+            "slurm_additional_parameters": sbatch,
+        }
+    return {name: value for name, value in values.items() if value}
 
 
 def _submitit() -> Any:
-    try:
-        import submitit
-    except ImportError:
-        raise Refused("--on slurm needs submitit; install it with: pip install 'jioc[slurm]'") from None
-    return submitit
+    return package("submitit", "submitit", "slurm")

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from jioc.coordination import JIOC
-from jioc.errors import Refused
+from jioc.errors import refuse_if
 from jioc.losses import cross_entropy
 from jioc.types import Batch, Output, Task
 
@@ -48,25 +48,25 @@ class JIOCPlugin(SupervisedPlugin):
         self.teacher_out: Tensor | None = None  # the teacher's outputs on it
 
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        if strategy._criterion is not self:
-            how = "give it to the strategy as criterion=, not among plugins= alone"
-            raise Refused(f"JIOCPlugin is the loss as well: {how}")
-        if isinstance(strategy.model, MultiTaskModule):
-            raise Refused(
-                "JIOCPlugin needs a model with one head for all classes, not one for each task label"
-            )
-        data = strategy.experience.dataset
+        data, held = strategy.experience.dataset, exemplars(strategy)
         self.new = sorted(map(int, data.targets.uniques))
-        again = set(self.new) & set(self.learnt)
-        if again:
-            raise Refused(
-                f"class {min(again)} comes again; JIOCPlugin needs each class in one experience alone"
-            )
-        held = exemplars(strategy)
-        if self.learnt and not held and (self.jioc.distils or self.jioc.suppresses):
-            raise Refused(
-                "the strategy holds no exemplars, so outputs cannot be coordinated; coordinate='ic' can"
-            )
+        again = min(set(self.new) & set(self.learnt), default=None)
+        lacking = self.learnt and not held and (self.jioc.distils or self.jioc.suppresses)
+        refuse_if(
+            strategy._criterion is not self,
+            "JIOCPlugin is the loss as well: give it to the strategy as criterion=, not among plugins= alone",
+        )
+        refuse_if(
+            isinstance(strategy.model, MultiTaskModule),
+            "JIOCPlugin needs a model with one head for all classes, not one for each task label",
+        )
+        refuse_if(
+            again is not None,
+            f"class {again} comes again; JIOCPlugin needs each class in one experience alone",
+        )
+        refuse_if(
+            lacking, "the strategy holds no exemplars, so outputs cannot be coordinated; coordinate='ic' can"
+        )
         self.task = Task(len(self.sizes), (*self.sizes, len(self.new)), len(data), held)
 
     def after_forward(self, strategy: Any, **kwargs: Any) -> None:

@@ -12,10 +12,11 @@ import importlib
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from jioc import results
 from jioc.config import Config, flat, plain
@@ -24,24 +25,14 @@ from jioc.events import Epoch, Event, Start, TaskEnd
 from jioc.files import write
 from jioc.results import TaskRow
 
-SINKS = ("tensorboard", "wandb", "mlflow")
-FOLDER = "live"  # in the run's folder
-
-
-class Sink(Protocol):
-    """Where numbers go: by name, at a step."""
-
-    def log(self, numbers: dict[str, float], step: int) -> None: ...
-
-    def close(self) -> None: ...
+Log = Callable[[dict[str, float], int], object]  # takes numbers by name, and their step
 
 
 def names(word: str) -> list[str]:
     """Split tensorboard,mlflow into a list; refuse an unknown sink."""
     wanted = word.replace(",", " ").split()
-    for name in wanted:
-        if name not in SINKS:
-            raise unknown("value of --log", name, SINKS)
+    if strange := [name for name in wanted if name not in SINKS]:
+        raise unknown("value of --log", strange[0], SINKS)
     return list(dict.fromkeys(wanted))
 
 
@@ -61,13 +52,11 @@ class Live:
         for name in wanted:
             package(name)
         self.wanted, self.config, self.folder = wanted, config, folder
-        self.sinks: dict[str, Sink] = {}
+        self.record = folder / "live" / "logged.json"
+        self.closing = ExitStack()
+        self.sinks: dict[str, Log] = {}
         self.stages: dict[str, list[int]] = {}  # by task and stage: the epochs before it, and its own
         self.logged: dict[str, dict[str, Any]] = {}  # by sink: the last epoch's and task's step, and its id
-
-    @property
-    def record(self) -> Path:
-        return self.folder / FOLDER / "logged.json"
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -80,8 +69,8 @@ class Live:
                 numbers = {f"train/{name}": value for name, value in event.terms.items()}
                 numbers |= {"train/lr": event.lr, "train/images_per_second": event.images_per_second}
                 self._log(numbers, "epoch", self._step(event))
-            case TaskEnd(row=row):
-                self._log(dict(figures(row)), "task", self._last_step(row.task))
+            case TaskEnd():
+                self._catch_up()
 
     def _open(self) -> None:
         """Open the sinks, once the run's folder is there."""
@@ -89,10 +78,11 @@ class Live:
             before = json.loads(self.record.read_bytes())
             self.stages, self.logged = before["stages"], before["logged"]
         for name in self.wanted:
-            place = self.folder / FOLDER / name
+            place = self.record.with_name(name)
             place.mkdir(parents=True, exist_ok=True)
             state = self.logged.setdefault(name, {"epoch": 0, "task": 0, "id": None})
-            self.sinks[name] = MAKERS[name](place, self.config, self.folder.name, state)
+            sink = SINKS[name](place, self.config, self.folder.name, state)
+            self.sinks[name] = self.closing.enter_context(sink)
         self._save()
 
     def _step(self, event: Epoch) -> int:
@@ -100,16 +90,12 @@ class Live:
         start, _ = self.stages.setdefault(f"{event.task}/{event.stage}", [before, event.epochs])
         return start + event.epoch
 
-    def _last_step(self, task: int) -> int:
-        """The last step of a task."""
-        learnt = [span for key, span in self.stages.items() if int(key.split("/")[0]) <= task]
-        return max((start + epochs for start, epochs in learnt), default=0)
-
     def _catch_up(self) -> None:
-        """Log the tasks of the result that were not logged, as of a run killed right after a checkpoint."""
+        """Log the tasks of the result that were not logged: the last one, or more after a run was killed."""
         path = self.folder / "result.json"
         for row in results.read(path).tasks if path.exists() else []:
-            self._log(dict(figures(row)), "task", self._last_step(row.task))
+            learnt = [span for key, span in self.stages.items() if int(key.split("/")[0]) <= row.task]
+            self._log(figures(row), "task", max((start + epochs for start, epochs in learnt), default=0))
 
     def _log(self, numbers: dict[str, float], kind: str, step: int) -> None:
         behind = [name for name in self.sinks if step > self.logged[name][kind]]
@@ -118,7 +104,7 @@ class Live:
         if behind:
             self._save()  # first, so that a step is never logged twice
         for name in behind:
-            self.sinks[name].log(numbers, step)
+            self.sinks[name](numbers, step)
 
     def _save(self) -> None:
         write(self.record, json.dumps({"stages": self.stages, "logged": self.logged}).encode())
@@ -126,107 +112,82 @@ class Live:
     def close(self) -> None:
         if self.sinks:
             self._catch_up()
-        for sink in self.sinks.values():
-            sink.close()
+        self.closing.close()
         self.sinks = {}
 
 
-def figures(row: TaskRow) -> Iterator[tuple[str, float]]:
+def figures(row: TaskRow) -> dict[str, float]:
     """The numbers of a task's row, by name."""
-    for readout, accuracy in row.by_readout.items():
-        for kind in ("all", "old", "new"):
-            if accuracy[kind] is not None:
-                yield f"{readout}/{kind}", accuracy[kind]
-    for name, value in dict(row.diagnostics or {}).items():
-        if isinstance(value, (int, float)):
-            yield f"diagnostics/{name}", value
+    kinds = ("all", "old", "new")
+    numbers = {f"{name}/{kind}": figures[kind] for name, figures in row.by_readout.items() for kind in kinds}
+    numbers |= {f"diagnostics/{name}": value for name, value in dict(row.diagnostics or {}).items()}
+    return {name: value for name, value in numbers.items() if isinstance(value, (int, float))}
 
 
-class TensorBoard:
-    """An event file; `tensorboard --logdir` reads it."""
-
-    def __init__(self, place: Path, config: Config, title: str, state: dict[str, Any]):
-        self.writer = package("tensorboard").EventFileWriter(str(place))
-
-    def log(self, numbers: dict[str, float], step: int) -> None:
-        import time
-
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.compat.proto.summary_pb2 import Summary
-
-        values = [Summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
-        self.writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
-        self.writer.flush()
-
-    def close(self) -> None:
-        self.writer.close()
+def live(wanted: list[str], config: Config, folder: Path) -> "closing[Live]":
+    return closing(Live(wanted, config, folder))
 
 
-class WandB:
-    """An offline run, uploaded by `wandb sync`; a resumed run has the same id and later steps."""
-
-    def __init__(self, place: Path, config: Config, title: str, state: dict[str, Any]):
-        wandb = package("wandb")
-        state["id"] = state["id"] or secrets.token_hex(4)
-        silent = wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True)
-        self.run = wandb.init(
-            project="jioc",
-            name=title,
-            id=state["id"],
-            dir=place,
-            mode="offline",
-            config=plain(config),
-            settings=silent,
-        )
-
-    def log(self, numbers: dict[str, float], step: int) -> None:
-        self.run.log(numbers, step=step)
-
-    def close(self) -> None:
-        self.run.finish()
-
-
-class MLflow:
-    """A run in the store named by MLFLOW_TRACKING_URI, or else in a file in the run's folder."""
-
-    def __init__(self, place: Path, config: Config, title: str, state: dict[str, Any]):
-        from mlflow.entities import Metric, Param
-        from mlflow.tracking import MlflowClient
-
-        self.metric = Metric
-        file = f"sqlite:///{place.resolve()}/mlflow.db"
-        self.client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or file)
-        if state["id"] is None:
-            known = self.client.get_experiment_by_name("jioc")
-            experiment = known.experiment_id if known else self.client.create_experiment("jioc")
-            state["id"] = self.client.create_run(experiment, run_name=title).info.run_id
-            params = [Param(path, str(value)[:500]) for path, value in flat(plain(config)).items()]
-            self.client.log_batch(state["id"], params=params)
-        self.id: str = state["id"]
-        self.client.update_run(self.id, "RUNNING")
-
-    def log(self, numbers: dict[str, float], step: int) -> None:
-        import time
-
-        now = int(time.time() * 1000)
-        metrics = [self.metric(name, value, now, step) for name, value in numbers.items()]
-        self.client.log_batch(self.id, metrics=metrics)
-
-    def close(self) -> None:
-        self.client.set_terminated(self.id)
-
-
-MAKERS: dict[str, Callable[[Path, Config, str, dict[str, Any]], Sink]] = {
-    "tensorboard": TensorBoard,
-    "wandb": WandB,
-    "mlflow": MLflow,
-}
+# --- the sinks: each yields what logs numbers at a step, and is closed after that ---
 
 
 @contextmanager
-def live(wanted: list[str], config: Config, folder: Path) -> Iterator[Live]:
-    sinks = Live(wanted, config, folder)
-    try:
-        yield sinks
-    finally:
-        sinks.close()
+def to_tensorboard(place: Path, config: Config, title: str, state: dict[str, Any]) -> Iterator[Log]:
+    """Write an event file; `tensorboard --logdir` reads it."""
+    from tensorboard.compat.proto.event_pb2 import Event
+    from tensorboard.compat.proto.summary_pb2 import Summary
+
+    writer = package("tensorboard").EventFileWriter(str(place))
+
+    def log(numbers: dict[str, float], step: int) -> None:
+        values = [Summary.Value(tag=name, simple_value=value) for name, value in numbers.items()]
+        writer.add_event(Event(wall_time=time.time(), step=step, summary=Summary(value=values)))
+        writer.flush()
+
+    yield log
+    writer.close()
+
+
+@contextmanager
+def to_wandb(place: Path, config: Config, title: str, state: dict[str, Any]) -> Iterator[Log]:
+    """Log to an offline run, uploaded by `wandb sync`; a resumed run has the same id and later steps."""
+    wandb = package("wandb")
+    state["id"] = state["id"] or secrets.token_hex(4)
+    run = wandb.init(
+        project="jioc",
+        name=title,
+        id=state["id"],
+        dir=place,
+        mode="offline",
+        config=plain(config),
+        settings=wandb.Settings(console="off", silent=True, x_disable_stats=True, x_disable_meta=True),
+    )
+    yield run.log
+    run.finish()
+
+
+@contextmanager
+def to_mlflow(place: Path, config: Config, title: str, state: dict[str, Any]) -> Iterator[Log]:
+    """Log to a run in the store named by MLFLOW_TRACKING_URI, or else in a file in the run's folder."""
+    from mlflow.entities import Metric, Param
+    from mlflow.tracking import MlflowClient
+
+    client = MlflowClient(os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{place.resolve()}/mlflow.db")
+    if state["id"] is None:
+        known = client.get_experiment_by_name("jioc")
+        experiment = known.experiment_id if known else client.create_experiment("jioc")
+        state["id"] = client.create_run(experiment, run_name=title).info.run_id
+        params = [Param(path, str(value)[:500]) for path, value in flat(plain(config)).items()]
+        client.log_batch(state["id"], params=params)
+    client.update_run(state["id"], "RUNNING")
+
+    def log(numbers: dict[str, float], step: int) -> None:
+        now = int(time.time() * 1000)
+        client.log_batch(state["id"], metrics=[Metric(name, v, now, step) for name, v in numbers.items()])
+
+    yield log
+    client.set_terminated(state["id"])
+
+
+Sink = Callable[[Path, Config, str, dict[str, Any]], AbstractContextManager[Log]]
+SINKS: dict[str, Sink] = {"tensorboard": to_tensorboard, "wandb": to_wandb, "mlflow": to_mlflow}

@@ -22,7 +22,7 @@ from onnxscript import opset18 as onnx_ops
 from torch import Tensor, nn
 
 from jioc import __version__
-from jioc.errors import Failed, unknown
+from jioc.errors import fail_if, unknown
 from jioc.training.learner import Learner
 
 OPSET = 18
@@ -89,10 +89,10 @@ def _compare(content: bytes, pixels: Tensor, expected: Tensor) -> str:
     (got,) = session.run(["scores"], {"pixels": pixels[:2].numpy()})
     gap = np.abs(np.nan_to_num(got) - np.nan_to_num(expected[:2].numpy())).max()
     largest = float(np.abs(got).max())
-    if gap > TOLERANCE * max(1.0, largest if np.isfinite(largest) else 1.0):
-        raise Failed(
-            f"the ONNX file does not answer as the model does (off by {gap:.2g}), so it is not written"
-        )
+    fail_if(
+        gap > TOLERANCE * max(1.0, largest if np.isfinite(largest) else 1.0),
+        f"the ONNX file does not answer as the model does (off by {gap:.2g}), so it is not written",
+    )
     return f"onnxruntime {onnxruntime.__version__} answers as the model does (off by {gap:.1g})"
 
 
@@ -103,8 +103,7 @@ def _without_warnings() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logger.setLevel(level)

@@ -11,6 +11,7 @@ classifier.predict(images)
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,16 +21,73 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from jioc.config import Config, by_keys, index, make
+from jioc.data.catalogue import in_memory
+from jioc.data.dataset import with_statistics
 from jioc.data.scenario import task_sizes
 from jioc.data.sources.arrays import ArrayLayout
-from jioc.errors import Failed, Refused, unknown
-from jioc.integrations.fitted import Fitted
+from jioc.errors import Failed, Refused, refuse_if, unknown
 from jioc.methods import Spec, find_method
+from jioc.resolve.derive import resolve
+from jioc.resolve.validate import unused
 from jioc.training.evaluate import AT_ONCE
+from jioc.training.learner import Learner
 
 DEFAULTS = Config(method="icarl")
+NO_SETTINGS = ("method", "readout", "flip", "random_state", "settings")  # the other parameters are settings
 # uint8 stays as it is, everything else becomes float32
 ARRAYS: dict[str, Any] = {"dtype": [np.float32, np.uint8], "allow_nd": True}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What an estimator has learnt so far. It never changes: a further call makes another one."""
+
+    form: ArrayLayout  # of X
+    seed: int
+    tasks: tuple[np.ndarray, ...] = ()  # the labels of each
+    learner: Any = None  # a Learner once there is a task
+
+    @property
+    def labels(self) -> np.ndarray:
+        """All labels, in the order of learning."""
+        return np.concatenate(self.tasks)
+
+    def learn(self, x: np.ndarray, y: np.ndarray, config: Config, flip: bool) -> "Fitted":
+        """Learn new labels as a task; without any, train on further images of known ones."""
+        known = self.labels if self.tasks else y[:0]
+        before, now = label_kind(known), label_kind(y)
+        refuse_if(before != now, f"the labels so far are {before}, so y cannot hold {now}")
+        config = self._with_first_network(config)
+        new, here = np.setdiff1d(y, known), np.unique(y)
+        names = [self._name(label) if label in known else str(label) for label in here]
+        images, positions = self.form.read(x), np.searchsorted(here, y)
+        dataset = with_statistics(self.form.dataset(images, positions, names, flip), config)
+        if self.learner is None:
+            learner = Learner.first(config, dataset)
+        elif len(new):
+            learner = self.learner.learn(dataset, config=config, known="add")
+        else:
+            learner = self.learner.rehearse(dataset, config=config)
+        return replace(self, learner=learner, tasks=(*self.tasks, new) if len(new) else self.tasks)
+
+    def _name(self, label: Any) -> str:
+        """The learner's name of a known label."""
+        return self.learner.classes[np.flatnonzero(self.labels == label)[0]]
+
+    def refuse_early(self, config: Config, classes: int) -> None:
+        """Refuse before the first task what only the last one would refuse."""
+        unused(resolve(config, in_memory("X", classes, self.form.side)))
+
+    def _with_first_network(self, config: Config) -> Config:
+        """Keep the method and the network of the first call; refuse others."""
+        if self.learner is None:
+            return config
+        before = {name: getattr(self.learner.config, name) for name in ("method", "backbone", "stem")}
+        for name, old in before.items():
+            now = getattr(config, name)
+            changed = f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew"
+            refuse_if(now not in (None, old), changed)
+        return config.filled(config.given, **before)
 
 
 class IncrementalClassifier(ClassifierMixin, BaseEstimator):
@@ -168,24 +226,23 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def _config(self, fitted: Fitted) -> Config:
         """Make a configuration of the parameters and the further settings; refuse wrong ones."""
-        if not isinstance(self.method, str):
-            raise Refused(f"method is a name or a Python file's, not {self.method!r}")
+        refuse_if(
+            not isinstance(self.method, str), f"method is a name or a Python file's, not {self.method!r}"
+        )
         spec = find_method(self.method)
         if self.readout is not None and self.readout not in spec.readouts:
             raise unknown("read-out", self.readout, spec.readouts)
-        if not isinstance(self.flip, (bool, np.bool_)):
-            raise Refused(f"flip is True or False, not {self.flip!r}")
-        if self.augment == "autoaugment" and not fitted.form.whole:
-            raise Refused("autoaugment is for images of uint8")
-        own = self.get_params(deep=False)
-        for name in ("method", "readout", "flip", "random_state", "settings"):
-            del own[name]
+        refuse_if(not isinstance(self.flip, (bool, np.bool_)), f"flip is True or False, not {self.flip!r}")
+        refuse_if(
+            self.augment == "autoaugment" and not fitted.form.whole, "autoaugment is for images of uint8"
+        )
+        own = {name: v for name, v in self.get_params(deep=False).items() if name not in NO_SETTINGS}
         others = self.settings or {}
         self._check_settings(others, own, spec)
         if {"base", "increment", "task_sizes"} & others.keys() and self.tasks == 1:
             del own["tasks"]
         for name, default in dict(DEFAULTS.coordination).items():
-            if name in own and is_default(own[name], default):
+            if name in own and np.ndim(own[name]) == 0 and bool(own[name] == default):
                 del own[name]
         values = {name: python_value(value) for name, value in {**own, **others}.items() if value is not None}
         return make(**by_keys(values, spec.options), method=self.method, data="X", seed=fitted.seed)
@@ -193,23 +250,20 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
     @staticmethod
     def _check_settings(settings: Any, parameters: dict[str, Any], spec: Spec) -> None:
         """Refuse a setting that is a parameter, that an estimator does not take, or that nobody knows."""
-        if not isinstance(settings, dict):
-            raise Refused(f"settings is a dictionary, not {settings!r}")
+        refuse_if(not isinstance(settings, dict), f"settings is a dictionary, not {settings!r}")
         every = {one.key: one for one in index.every(spec.options).values()}
         taken = {key for key, one in every.items() if "estimator" in one.commands} - parameters.keys()
         for name in settings:
             if name not in every:
                 raise unknown("setting", name, taken)
-            if name not in taken:
-                why = ": it is a parameter" if name in parameters else ""
-                raise Refused(f"settings cannot hold {name!r}{why}")
+            why = ": it is a parameter" if name in parameters else ""
+            refuse_if(name not in taken, f"settings cannot hold {name!r}{why}")
 
     # --- answering ---
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""
-        scores = self._scores(X)
-        return self.classes_[scores.argmax(1)]
+        return self.classes_[self._scores(X).argmax(1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The softmax of the read-out's scores, (n, K); columns as in `classes_`."""
@@ -275,5 +329,6 @@ def python_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def is_default(value: Any, default: Any) -> bool:
-    return np.ndim(value) == 0 and bool(value == default)
+def label_kind(labels: np.ndarray) -> str:
+    """The kind of labels: those of different kinds cannot be told apart or sorted together."""
+    return {"O": "text", "U": "text", "S": "text", "b": "truth values"}.get(labels.dtype.kind, "numbers")

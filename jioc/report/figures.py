@@ -6,14 +6,14 @@ Colour-blind readers can tell their colours apart.
 import io
 import math
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jioc.errors import Failed
+from jioc.errors import Failed, os_errors
 from jioc.files import write
-from jioc.report.group import Group, Run, mean_std, shown_readouts
+from jioc.report.group import Group, Run, collect, mean_std, shown_readouts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 COLUMN = 3.3  # inches, one of two columns; a page is both and the gap between them
 PAGE = 6.9
 PANELS = 12  # at most on one sheet
+Pick = Callable[[Run], list[float | None]]  # what a line shows of a run, task by task
 HANDLE, LETTER, LINE = 0.65, 0.055, 0.15  # inches of a legend
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
 STYLES = ("-", "--", ":", "-.")
@@ -59,10 +60,8 @@ THIRDS = {"many": "Many-shot", "medium": "Medium-shot", "few": "Few-shot"}
 
 def save(groups: list[Group], folder: Path) -> list[Path]:
     """Draw every figure for which the results hold something; return the files written."""
-    try:
+    with os_errors(f"{str(folder)!r} cannot be written to", Failed):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failed(f"{str(folder)!r} cannot be written to: {error.strerror}") from None
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
@@ -79,7 +78,8 @@ def draw(groups: list[Group]) -> dict[str, "Figure"]:
     if any(_diagnostic(name, run) for run in runs for name in MECHANISMS):
         drawn["mechanisms"] = mechanisms(groups)
     if any(_third("few", run) for run in runs):
-        drawn["thirds"] = thirds(groups)
+        picks = {f"{title} classes": partial(_third, name) for name, title in THIRDS.items()}
+        drawn["thirds"] = accuracies(groups, picks, PAGE)
     return drawn | _sheets("long-tail", long_tails, list(tails(groups).items()))
 
 
@@ -91,51 +91,90 @@ def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], panels: list[Any])
 
 def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
     undated: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
-    paths = []
-    for kind, metadata in undated.items():
+    paths = {kind: folder / f"{name}.{kind}" for kind in undated}
+    for kind, path in paths.items():
         content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=300, metadata=metadata)
-        paths.append(folder / f"{name}.{kind}")
-        try:
-            write(paths[-1], content.getvalue())
-        except OSError as error:
-            raise Failed(f"{str(paths[-1])!r} cannot be written: {error.strerror}") from None
-    return paths
+        figure.savefig(content, format=kind, dpi=300, metadata=undated[kind])
+        with os_errors(f"{str(path)!r} cannot be written", Failed):
+            write(path, content.getvalue())
+    return [*paths.values()]
 
 
-def _sheet(
-    width: float, height: float, rows: int = 1, columns: int = 1, **shared: Any
+def _panels(
+    n: int, columns: int, width: float, height: float, **shared: Any
 ) -> tuple["Figure", list["Axes"]]:
+    """Make room for n panels, so many in a row; the rest of the last row stays white. `height`: of a row."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height))
-    axes = figure.subplots(rows, columns, squeeze=False, **shared)
-    return figure, list(axes.flat)
+    rows = -(-n // columns)
+    figure = Figure(figsize=(width, rows * height))
+    axes = list(figure.subplots(rows, columns, squeeze=False, **shared).flat)
+    for ax in axes[n:]:
+        ax.set_visible(False)
+    return figure, axes
 
 
-def _curves(axes: "Axes", groups: list[Group], pick: Callable[[Run], list[float | None]]) -> None:
+# --- lines ---
+
+
+def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: float) -> "Figure":
+    return accuracies(
+        groups, {title: partial(_accuracy, readout, kind) for kind, title in kinds.items()}, width
+    )
+
+
+def accuracies(groups: list[Group], picks: Mapping[str, Pick], width: float) -> "Figure":
+    """Draw accuracies in a row of panels; `picks`: what each shows, by its title."""
+    figure, axes = _panels(len(picks), len(picks), width, 2.1, sharey=True)
+    for ax, (title, pick) in zip(axes, picks.items(), strict=True):
+        _curves(ax, groups, pick)
+        ax.set_title(title)
+    axes[0].set_ylabel("accuracy (%)")
+    _legend(figure, axes[0], width)
+    return figure
+
+
+def mechanisms(groups: list[Group]) -> "Figure":
+    figure, axes = _panels(len(MECHANISMS), 2, PAGE, 2.1)
+    for ax, (name, (title, unit)) in zip(axes, MECHANISMS.items(), strict=True):
+        _curves(ax, groups, partial(_diagnostic, name))
+        ax.set(title=title, ylabel=unit)
+        ax.set_ylim(bottom=0)
+    _legend(figure, axes[-1], PAGE)
+    return figure
+
+
+def _accuracy(readout: str, kind: str, run: Run) -> list[float | None]:
+    return [accuracy[kind] for accuracy in run.readouts.get(readout, [])]
+
+
+def _diagnostic(name: str, run: Run) -> list[float | None]:
+    values = [row.diagnostics[name] if row.diagnostics else None for row in run.result.tasks]
+    return values if any(v is not None for v in values) else []
+
+
+def _third(name: str, run: Run) -> list[float | None]:
+    return _diagnostic(name, run) if run.long_tailed else []
+
+
+def _curves(axes: "Axes", groups: list[Group], pick: Pick) -> None:
     """Draw a line for each setting, the mean over seeds, and a band of one standard deviation."""
     for i, g in enumerate(groups):
-        by_classes: dict[int, list[float]] = {}
-        for run in g.runs:
-            for row, value in zip(run.result.tasks, pick(run), strict=False):
-                if value is not None:
-                    by_classes.setdefault(row.classes[1], []).append(value)
+        rows = [pair for run in g.runs for pair in zip(run.result.tasks, pick(run), strict=False)]
+        by_classes = collect((row.classes[1], value) for row, value in rows if value is not None)
         if not by_classes:
             continue
         seen = sorted(by_classes)
-        figures = [mean_std(by_classes[n]) for n in seen]
-        means = [mean or 0.0 for mean, _ in figures]
-        low = [(mean or 0.0) - (std or 0.0) for mean, std in figures]
-        high = [(mean or 0.0) + (std or 0.0) for mean, std in figures]
+        figures = [(mean or 0.0, std or 0.0) for mean, std in (mean_std(by_classes[n]) for n in seen)]
         mark = MARKS[(i + i // 7) % 7]  # another with each style, so that lines of a colour differ twice
         look: dict[str, Any] = {"color": COLOURS[i % 7], "linestyle": STYLES[i // 7 % 4], "marker": mark}
-        axes.plot(seen, means, label=g.label, **look)
+        axes.plot(seen, [mean for mean, _ in figures], label=g.label, **look)
+        low, high = [mean - std for mean, std in figures], [mean + std for mean, std in figures]
         axes.fill_between(seen, low, high, color=look["color"], alpha=0.15, linewidth=0)
     axes.set_xlabel("classes seen")
 
 
-def _legend(figure: "Figure", axes: "Axes", width: float = PAGE) -> None:
+def _legend(figure: "Figure", axes: "Axes", width: float) -> None:
     """Add a legend below what is drawn; the figure grows by its height."""
     handles, labels = axes.get_legend_handles_labels()
     if not handles:
@@ -149,77 +188,38 @@ def _legend(figure: "Figure", axes: "Axes", width: float = PAGE) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, **look)
 
 
-def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: float) -> "Figure":
-    figure, axes = _sheet(width, 2.1, 1, len(kinds), sharey=True)
-    for ax, (kind, title) in zip(axes, kinds.items(), strict=True):
-        _curves(ax, groups, partial(_accuracies, readout, kind))
-        ax.set_title(title)
-    axes[0].set_ylabel("accuracy (%)")
-    _legend(figure, axes[0], width)
-    return figure
-
-
-def mechanisms(groups: list[Group]) -> "Figure":
-    figure, axes = _sheet(PAGE, 4.2, 2, 2)
-    for ax, (name, (title, unit)) in zip(axes, MECHANISMS.items(), strict=True):
-        _curves(ax, groups, partial(_diagnostic, name))
-        ax.set_title(title)
-        ax.set_ylabel(unit)
-        ax.set_ylim(bottom=0)
-    _legend(figure, axes[-1])
-    return figure
-
-
-def thirds(groups: list[Group]) -> "Figure":
-    figure, axes = _sheet(PAGE, 2.1, 1, 3, sharey=True)
-    for ax, (name, title) in zip(axes, THIRDS.items(), strict=True):
-        _curves(ax, groups, partial(_third, name))
-        ax.set_title(f"{title} classes")
-    axes[0].set_ylabel("accuracy (%)")
-    _legend(figure, axes[0])
-    return figure
+# --- a panel for each setting, or for each long tail ---
 
 
 def matrices(groups: list[Group]) -> "Figure":
     """Draw the accuracy on each task after each task, a panel for each setting."""
-    figure, axes = _panels(len(groups), 3, 2.2, 2.2, 0.5)
+    columns = min(3, len(groups))
+    figure, axes = _panels(len(groups), columns, columns * 2.2 + 0.5, 2.2)
     for ax, g in zip(axes, groups, strict=False):
+        cells = _matrix(g)
+        ticks = range(0, len(cells), -(-len(cells) // 10))
+        image = ax.imshow(cells, vmin=0, vmax=100, cmap="Blues")
         ax.grid(False)
         ax.set_title(textwrap.fill(g.label, 28, break_on_hyphens=False), loc="left")
-        ax.set_xlabel("task tested")
-        ax.set_ylabel("tasks learnt")
-        cells = _matrix(g)
-        image = ax.imshow(cells, vmin=0, vmax=100, cmap="Blues")
-        size = len(cells)
-        if size <= 10:
-            _numbers(ax, cells)
-        step = 1 if size <= 10 else -(-size // 10)
-        ax.set_xticks(range(0, size, step), [str(t + 1) for t in range(0, size, step)])
-        ax.set_yticks(range(0, size, step), [str(t + 1) for t in range(0, size, step)])
+        ax.set(xlabel="task tested", xticks=ticks, xticklabels=[str(t + 1) for t in ticks])
+        ax.set(ylabel="tasks learnt", yticks=ticks, yticklabels=[str(t + 1) for t in ticks])
+        every = [(t, s, value) for t, row in enumerate(cells) for s, value in enumerate(row)]
+        for t, s, value in [cell for cell in every if len(cells) <= 10 and not math.isnan(cell[-1])]:
+            ink, size = "white" if value > 55 else "black", min(6.5, 34 / len(cells))
+            ax.text(s, t, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=size)
     figure.colorbar(image, ax=axes, label="accuracy (%)", fraction=0.03, pad=0.02)
     return figure
 
 
-def _numbers(ax: "Axes", cells: list[list[float]]) -> None:
-    for t, row in enumerate(cells):
-        for s, value in enumerate(row):
-            if not math.isnan(value):
-                ink = "white" if value > 55 else "black"
-                size = min(6.5, 34 / len(row))
-                ax.text(s, t, f"{value:.0f}", ha="center", va="center", color=ink, fontsize=size)
-
-
 def _matrix(g: Group) -> list[list[float]]:
     """Row t, column s: the accuracy on task s after task t, mean over seeds; nan where nothing was tested."""
-    by_seed = [[accuracy.per_task for accuracy in run.readouts.get(run.headline, [])] for run in g.runs]
-    size = max(map(len, by_seed))
+    by_seed = [[row.by_readout[run.result.headline].per_task for row in run.result.tasks] for run in g.runs]
 
     def cell(t: int, s: int) -> float:
-        rows = [rows[t] for rows in by_seed if t < len(rows)]
-        values = [row[s] for row in rows if s < len(row)]
-        mean = mean_std([value for value in values if value is not None])[0]
-        return float("nan") if mean is None else mean
+        mean, _ = mean_std(rows[t][s] for rows in by_seed if t < len(rows) and s < len(rows[t]))
+        return math.nan if mean is None else mean
 
+    size = max(map(len, by_seed))
     return [[cell(t, s) for s in range(size)] for t in range(size)]
 
 
@@ -228,47 +228,21 @@ def tails(groups: list[Group]) -> dict[tuple[int, ...], str]:
 
     A place with several, as under several class orders, gives way to the group's label.
     """
-    first: dict[tuple[int, ...], Group] = {}
-    for g in groups:
-        for run in g.runs:
-            if run.long_tailed:
-                first.setdefault(tuple(run.result.counts), g)
-    places = [g.own_place for g in first.values()]
-    return {counts: g.own_place if places.count(g.own_place) == 1 else g.label for counts, g in first.items()}
+    tailed = collect((tuple(run.result.counts), g) for g in groups for run in g.runs if run.long_tailed)
+    places = [some[0].own_place for some in tailed.values()]
+    return {
+        counts: g.own_place if places.count(g.own_place) == 1 else g.label
+        for counts, (g, *_) in tailed.items()
+    }
 
 
 def long_tails(titled: list[tuple[tuple[int, ...], str]]) -> "Figure":
-    figure, axes = _panels(len(titled), 2, COLUMN, 1.9)
+    columns = min(2, len(titled))
+    figure, axes = _panels(len(titled), columns, columns * COLUMN, 1.9)
     for ax, (counts, title) in zip(axes, titled, strict=False):
         if len(titled) > 1:
             ax.set_title(textwrap.fill(title, 50, break_on_hyphens=False), loc="left")
         ax.bar(range(1, len(counts) + 1), counts, color=COLOURS[0], width=0.8)
         ax.grid(False, axis="x")
-        ax.set_xlabel("class, in the order of learning")
-        ax.set_ylabel("training images")
+        ax.set(xlabel="class, in the order of learning", ylabel="training images")
     return figure
-
-
-def _panels(
-    n: int, most: int, width: float, height: float, margin: float = 0.0
-) -> tuple["Figure", list["Axes"]]:
-    """Make room for n panels, at most so many in a row; the rest of the last row stays white."""
-    columns = min(most, n)
-    rows = -(-n // columns)
-    figure, axes = _sheet(columns * width + margin, rows * height, rows, columns)
-    for ax in axes[n:]:
-        ax.set_visible(False)
-    return figure, axes
-
-
-def _accuracies(readout: str, kind: str, run: Run) -> list[float | None]:
-    return [accuracy[kind] for accuracy in run.readouts.get(readout, [])]
-
-
-def _diagnostic(name: str, run: Run) -> list[float | None]:
-    values = [row.diagnostics[name] if row.diagnostics else None for row in run.result.tasks]
-    return values if any(v is not None for v in values) else []
-
-
-def _third(name: str, run: Run) -> list[float | None]:
-    return _diagnostic(name, run) if run.long_tailed else []

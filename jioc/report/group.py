@@ -1,10 +1,11 @@
 """A run that was read, and the runs of one setting as a group: their figures, and what coordination gains."""
 
 import statistics
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from jioc.config import Config, Values, index, plain
 from jioc.data.catalogue import DATASETS, usual_tasks
@@ -14,6 +15,16 @@ from jioc.results import Accuracy, Result
 TASKS = index.grouped("tasks")  # the settings that say how many tasks there are
 ORDER = index.grouped("order")  # those that say the class order
 LONG_TAIL = 2  # most images of a class / fewest, from which counts that nobody asked for are a long tail
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def collect(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Put the values of each key into a list, in the order in which they come."""
+    values: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        values.setdefault(key, []).append(value)
+    return values
 
 
 @dataclass
@@ -28,8 +39,7 @@ class Run:
 
     @property
     def seeds(self) -> tuple[Any, ...]:
-        names = index.SEEDS[1:] + (ORDER if self.over_orders else ())
-        return tuple(self.config.get(name) for name in names)
+        return tuple(self.config.get(name) for name in index.SEEDS[1:] + ORDER * self.over_orders)
 
     @property
     def images(self) -> str:
@@ -58,10 +68,6 @@ class Run:
         names = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
         return {name: [row[name] for row in rows] for name in names}
 
-    @property
-    def headline(self) -> str:
-        return self.result.headline
-
     @cached_property
     def spec(self) -> Spec | None:
         """The method as this version knows it, or else as the run has recorded it."""
@@ -74,8 +80,7 @@ class Run:
     @property
     def long_tailed(self) -> bool:
         """Whether some classes have many images and others few."""
-        counts = self.result.counts or [0]
-        most, fewest = max(counts), min(counts)
+        most, fewest = max(self.result.counts, default=0), min(self.result.counts, default=0)
         asked_for = self.config.get("long_tail") is not None
         return most > fewest and (asked_for or most >= LONG_TAIL * fewest)
 
@@ -92,13 +97,13 @@ def setting(run: Run) -> Values:
     spec = run.spec
     usual = plain(Config(method="", options=spec.options().model_dump() if spec else {}))
     usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
-    del usual["given"]
-    values = dict(usual)
-    for name, value in run.config.items():
-        in_parts = isinstance(value, dict) and isinstance(usual.get(name), dict)
-        values[name] = usual[name] | value if in_parts else value
+    given = run.config
+    sections = [name for name in usual if isinstance(usual[name], dict) and isinstance(given.get(name), dict)]
+    values = usual | given | {name: usual[name] | given[name] for name in sections}
     if not any(values[name] for name in TASKS):
-        values["tasks"] = _usual_tasks(run, str(values["data"]))
+        entry = DATASETS.get(str(values["data"]))
+        by_default = entry.tasks if entry else usual_tasks(len(run.result.classes))
+        values["tasks"] = len(run.result.tasks) if run.complete else by_default
     if run.images or run.missing:
         values["data"] = _data_name(str(values["data"]))
     if run.over_orders:
@@ -109,23 +114,14 @@ def setting(run: Run) -> Values:
     if run.record and run.record.sha256:  # two states of a method's file are two methods, two copies are one
         values["file"] = run.record.sha256[:8]
         values["method"] = Path(str(values["method"])).name
-    return {name: v for name, v in values.items() if name not in index.SEEDS and name not in index.MACHINE}
-
-
-def _usual_tasks(run: Run, data: str) -> int:
-    """The number of tasks where nobody gave it."""
-    if run.complete:
-        return len(run.result.tasks)
-    entry = DATASETS.get(data)
-    return entry.tasks if entry else usual_tasks(len(run.result.classes))
+    left_out = {*index.SEEDS, *index.MACHINE, "given"}
+    return {name: value for name, value in values.items() if name not in left_out}
 
 
 def _data_name(data: str) -> str:
     """The last part of a path, however it is written; a folder does not get the name of a data set."""
     name = Path(data).name or data
-    if data in DATASETS:
-        return data
-    return f"./{name}" if name in DATASETS else name
+    return f"./{name}" if name in DATASETS and data not in DATASETS else name
 
 
 @dataclass(eq=False)
@@ -177,9 +173,6 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
     That is itself, or another that it repeats in every run that has it, as FOSTER's `boosted` repeats `cnn`.
     """
     accuracies = [(run, run.readouts) for g in groups for run in g.runs]
-    names: dict[str, None] = {}
-    for run, readouts in accuracies:
-        names |= dict.fromkeys([run.headline, *readouts])
 
     def repeats(name: str, other: str) -> bool:
         having = [(run, readouts) for run, readouts in accuracies if name in readouts]
@@ -188,14 +181,15 @@ def shown_readouts(groups: list[Group]) -> dict[str, str]:
             same += [run.figure(kind, name) == run.figure(kind, other) for run, _ in having]
         return bool(having) and all(same)
 
+    names = [name for run, readouts in accuracies for name in (run.result.headline, *readouts)]
     shown: dict[str, str] = {}
-    for name in names:
+    for name in dict.fromkeys(names):
         shown[name] = next((other for other in shown.values() if repeats(name, other)), name)
     return shown
 
 
-def mean_std(values: list[float]) -> tuple[float | None, float | None]:
-    """The mean, and with two or more values the standard deviation of the sample."""
-    if not values:
-        return None, None
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+def mean_std(values: Iterable[float | None]) -> tuple[float | None, float | None]:
+    """The mean of what is not None, and with two or more values the standard deviation of the sample."""
+    known = [value for value in values if value is not None]
+    std = statistics.stdev(known) if len(known) > 1 else None
+    return statistics.fmean(known) if known else None, std

@@ -5,22 +5,21 @@ place   cifar100, resnet18, 10 tasks, 1,000 exemplars
 """
 
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from jioc.config import Values, at, differences, flat, index
-from jioc.data.catalogue import DATASETS, in_memory, task_sizes, usual_tasks
+from jioc.data.catalogue import DATASETS, in_memory, task_sizes
 from jioc.methods import SPECS, Spec
-from jioc.report.group import Group
+from jioc.report.group import Group, collect
 from jioc.resolve.derive import Known
 from jioc.text import coordinated, counted, printable
 
 IN_PLACE = index.labelled("place")
 NO_DEPARTURES = {*index.labelled("title"), *IN_PLACE}  # the title and the place tell these settings
 IMAGES = index.grouped("images")  # the settings that decide which images there are
-COORDINATIONS = {"none": 0, "ic": 1, "oc": 2, "jioc": 3}  # in the order of a table
+COORDINATIONS = ("none", "ic", "oc", "jioc")  # in the order of a table; others come last
 
 
 def assign(groups: list[Group]) -> list[Group]:
@@ -29,8 +28,11 @@ def assign(groups: list[Group]) -> list[Group]:
     Place by place; then method by method, without coordination first, the usual setting before departures.
     """
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
+    beside_tail = any(g.config.get("long_tail") is not None for g in groups)
+    with_images = of_other_images(groups)
+    places = collect((_place(g, beside_tail, g in with_images), g) for g in groups)
     ordered: list[Group] = []
-    for parts, members in _by_place(groups).items():
+    for parts, members in places.items():
         departing = _departures(members)
         shared = _shared(departing)
         own = {}
@@ -50,20 +52,21 @@ def assign(groups: list[Group]) -> list[Group]:
 
 
 def _sorted(changes: dict[Group, Values], methods: list[str]) -> list[Group]:
-    """Sort the groups of a place by method, coordination, and the settings in which they differ."""
+    """Sort the groups of a place by method, coordination, and the settings in which they differ.
 
-    def rank(g: Group) -> tuple[Any, ...]:
-        coordination = COORDINATIONS.get(g.coordinate, len(COORDINATIONS))
-        return methods.index(g.config["method"]), coordination, [_rank(*one) for one in changes[g].items()]
+    Settings come as the configuration declares them, numbers by size, words by letter.
+    """
+    position = {path: i for i, path in enumerate(index.every())}
 
-    return sorted(changes, key=rank)
+    def rank(path: str, value: Any) -> tuple[Any, ...]:
+        by_size = isinstance(value, int | float)
+        return position.get(path, len(position)), path, not by_size, value if by_size else show(value)
 
+    def key(g: Group) -> tuple[Any, ...]:
+        coordination = [*COORDINATIONS, g.coordinate].index(g.coordinate)
+        return methods.index(g.config["method"]), coordination, [rank(*one) for one in changes[g].items()]
 
-def _rank(path: str, value: Any) -> tuple[Any, ...]:
-    """Order settings as the configuration declares them, numbers by size, words by letter."""
-    paths = list(index.every())
-    position = paths.index(path) if path in paths else len(paths)
-    return position, path, (0, value) if isinstance(value, int | float) else (1, show(value))
+    return sorted(changes, key=key)
 
 
 def _joined(parts: Iterable[str]) -> str:
@@ -89,20 +92,14 @@ def _method(method: str, spec: Spec | None) -> str:
 
 def _name(changes: dict[Group, Values]) -> None:
     """Name each group by its title and its changes; add to alike names what the groups differ in."""
-    by_name: dict[str, list[Group]] = {}
-    for g, own in changes.items():
-        by_name.setdefault(_described(g, own), []).append(g)
-    for alike in by_name.values():
+    for alike in collect((_described(g, own), g) for g, own in changes.items()).values():
         paths = differing([g.config for g in alike])
         leading = [path for path in paths if not set(paths).intersection(index.setting(path).follows)]
         for g in alike:
-            values = {path: at(g.config, path) for path in leading}
-            changes[g] |= {path: value for path, value in values.items() if value is not None}
-    count: Counter[str] = Counter()
-    for g, own in changes.items():
-        name = _described(g, own)
-        count[name] += 1
-        g.name = name if count[name] == 1 else f"{name} ({count[name]})"
+            changes[g] |= {path: v for path in leading if (v := at(g.config, path)) is not None}
+    for name, alike in collect((_described(g, own), g) for g, own in changes.items()).items():
+        for i, g in enumerate(alike, 1):
+            g.name = name if i == 1 else f"{name} ({i})"
 
 
 def _described(g: Group, changes: Values) -> str:
@@ -118,11 +115,8 @@ def _departures(groups: list[Group]) -> dict[Group, Values]:
     with the same epochs have first tasks of different length, that length is a departure too.
     """
     departing = {g: departures(g.config, g.spec) for g in groups}
-    by_epochs: dict[Any, list[Group]] = {}
-    for g, values in departing.items():
-        if "later.epochs" in values:
-            by_epochs.setdefault(values["later.epochs"], []).append(g)
-    for members in by_epochs.values():
+    with_epochs = [g for g in groups if "later.epochs" in departing[g]]
+    for members in collect((departing[g]["later.epochs"], g) for g in with_epochs).values():
         first = {g: at(g.config, "first.epochs") for g in members}
         for g in members:
             others = {first[other] for other in members if other.config["method"] != g.config["method"]}
@@ -133,14 +127,11 @@ def _departures(groups: list[Group]) -> dict[Group, Values]:
 
 def _shared(departing: dict[Group, Values]) -> Values:
     """Find the settings in which every group departs, with the value that most of them have."""
-    every = list(departing.values())
-    shared = {}
-    for path in every[0]:
-        values = [own[path] for own in every if path in own]
-        most_common = max(values, key=values.count)
-        if len(values) == len(every) and 2 * values.count(most_common) > len(values):
-            shared[path] = most_common
-    return shared
+    first, *others = departing.values()
+    every = [path for path in first if all(path in own for own in others)]
+    values = {path: [own[path] for own in departing.values()] for path in every}
+    most_common = {path: max(values[path], key=values[path].count) for path in every}
+    return {path: v for path, v in most_common.items() if 2 * values[path].count(v) > len(departing)}
 
 
 def departures(config: Values, spec: Spec | None = None) -> Values:
@@ -151,7 +142,7 @@ def departures(config: Values, spec: Spec | None = None) -> Values:
     spec = spec or SPECS.get(str(config.get("method")))
     data = str(config.get("data"))
     entry = DATASETS.get(data) or in_memory(data, 10, config.get("image_size") or 32)
-    values = flat({name: value for name, value in config.items() if name != "given"})
+    values = flat(config)
     departing = Known(dict(values), spec, entry).fill().departures()
     known = index.every(spec.options if spec else None)
     paths = [path for path, one in known.items() if spec or "method" not in one.follows]
@@ -160,16 +151,6 @@ def departures(config: Values, spec: Spec | None = None) -> Values:
 
 
 # --- the place ---
-
-
-def _by_place(groups: list[Group]) -> dict[tuple[str, ...], list[Group]]:
-    """The groups of each place."""
-    beside_tail = any(g.config.get("long_tail") is not None for g in groups)
-    with_images = of_other_images(groups)
-    places: dict[tuple[str, ...], list[Group]] = {}
-    for g in groups:
-        places.setdefault(_place(g, beside_tail, g in with_images), []).append(g)
-    return places
 
 
 def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
@@ -203,10 +184,8 @@ def of_other_images(groups: list[Group]) -> list[Group]:
     def key(g: Group) -> tuple[Any, ...]:
         return data_name(g), *image_settings(g.config)[1:]
 
-    images: dict[tuple[Any, ...], set[tuple[Any, str]]] = {}
-    for g in groups:
-        images.setdefault(key(g), set()).add((g.config.get("data"), g.images))
-    return [g for g in groups if g.images and len(images[key(g)]) > 1]
+    images = collect((key(g), (g.config.get("data"), g.images)) for g in groups)
+    return [g for g in groups if g.images and len(set(images[key(g)])) > 1]
 
 
 def _tasks(g: Group) -> str:
@@ -214,7 +193,7 @@ def _tasks(g: Group) -> str:
     sizes = _sizes(g)
     if max(sizes) - min(sizes) <= 1:
         return counted(len(sizes), "task")
-    equal = [(size, len(list(of))) for size, of in itertools.groupby(sizes)]
+    equal = [(size, len(list(tasks))) for size, tasks in itertools.groupby(sizes)]
     return "+".join(str(size) if n == 1 else f"{n}×{size}" for size, n in equal) + " classes"
 
 
@@ -224,8 +203,7 @@ def _sizes(g: Group) -> Sequence[int]:
         return [row.classes[1] - row.classes[0] for row in g.complete[0].result.tasks]
     c, entry = g.config, DATASETS.get(str(g.config.get("data")))
     classes = len(g.runs[0].result.classes) or (entry.classes if entry else 0)
-    tasks = c.get("tasks") or (entry.tasks if entry else usual_tasks(classes))
-    return task_sizes(classes, tasks, c.get("base"), c.get("increment"), c.get("task_sizes"))
+    return task_sizes(classes, c.get("tasks") or 1, c.get("base"), c.get("increment"), c.get("task_sizes"))
 
 
 # --- settings by their dotted names ---

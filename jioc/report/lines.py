@@ -1,6 +1,6 @@
 """A task of result.json as a line for a person."""
 
-from jioc.results import Accuracy, TaskRow
+from jioc.results import TaskRow
 from jioc.text import counted
 
 
@@ -10,11 +10,9 @@ def percent(value: float | None) -> str:
 
 def task_line(row: TaskRow, tasks: int) -> str:
     """Write the accuracies after a task; `tasks`: how many there are, 0 where that is not known."""
-    figures = "   ".join(f"{name} {_figures(accuracy)}" for name, accuracy in row.by_readout.items())
-    of_tasks = f"/{tasks}" if tasks else ""
-    classes = counted(row.classes[1], "class")
-    return f"task {row.task:>2}{of_tasks}  {classes:>11}  {figures}   {row.seconds or 0:.0f} s"
-
-
-def _figures(accuracy: Accuracy) -> str:
-    return f"{percent(accuracy.all)} (old {percent(accuracy.old)}, new {percent(accuracy.new)})"
+    figures = [
+        f"{name} {percent(accuracy.all)} (old {percent(accuracy.old)}, new {percent(accuracy.new)})"
+        for name, accuracy in row.by_readout.items()
+    ]
+    task = f"task {row.task:>2}" + (f"/{tasks}" if tasks else "")
+    return f"{task}  {counted(row.classes[1], 'class'):>11}  {'   '.join(figures)}   {row.seconds or 0:.0f} s"

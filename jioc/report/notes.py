@@ -3,7 +3,7 @@
 from collections import Counter
 
 from jioc.report import labels
-from jioc.report.group import Group
+from jioc.report.group import Group, collect
 from jioc.results import Environment
 from jioc.text import counted, printable
 
@@ -12,13 +12,12 @@ NAMED = 6  # at most, in a note; of more it says the number
 
 def seeds(groups: list[Group]) -> str:
     """What n counts."""
-    over_orders = any(run.over_orders for g in groups for run in g.runs)
-    return "seeds or class orders" if over_orders else "seeds"
+    return "seeds or class orders" if any(run.over_orders for g in groups for run in g.runs) else "seeds"
 
 
 def headlines(groups: list[Group], shown: dict[str, str]) -> str:
     """The read-outs by which the methods are judged."""
-    names = dict.fromkeys(shown[g.runs[0].headline].upper() for g in groups)
+    names = dict.fromkeys(shown[g.runs[0].result.headline].upper() for g in groups)
     return " or ".join(names) + (", whichever the method is judged by" if len(names) > 1 else "")
 
 
@@ -29,13 +28,12 @@ def closing(groups: list[Group]) -> list[str]:
 
 def _not_run(groups: list[Group]) -> list[str]:
     """The seeds of a recipe that are missing, of settings of which others were run."""
-    rows: dict[str, list[str]] = {}
-    for g in groups:
-        missing = [str(run.config["seed"]) for run in g.runs if run.missing]
-        if missing and len(missing) < len(g.runs):
-            which = f"{'seeds' if len(missing) > 1 else 'seed'} {' '.join(missing)}"
-            rows.setdefault(which, []).append(g.label)
-    return [f"wanted and not run, {which}: {_listed(names, 'rows')}" for which, names in rows.items()]
+    missing = {g: [str(run.config["seed"]) for run in g.runs if run.missing] for g in groups}
+    rows = collect((" ".join(some), g.label) for g, some in missing.items() if 0 < len(some) < len(g.runs))
+    return [
+        f"wanted and not run, {'seeds' if ' ' in some else 'seed'} {some}: {_listed(names, 'rows')}"
+        for some, names in rows.items()
+    ]
 
 
 def _other_images(groups: list[Group]) -> list[str]:
@@ -55,12 +53,8 @@ def _not_averaged(groups: list[Group]) -> list[str]:
     runs = [run for g in groups for run in g.runs if not run.missing]
     unfinished = sum(not run.complete for run in runs)
     again = sum(len(g.complete) - len({run.seeds for run in g.complete}) for g in groups)
-    notes = []
-    if unfinished:
-        notes.append(f"unfinished and not averaged: {unfinished} of {len(runs)} runs")
-    if again:
-        notes.append(f"seeds run more than once count each time: {again} of {len(runs)} runs")
-    return notes
+    notes = {"unfinished and not averaged": unfinished, "seeds run more than once count each time": again}
+    return [f"{note}: {number} of {len(runs)} runs" for note, number in notes.items() if number]
 
 
 def provenance(groups: list[Group]) -> list[str]:
@@ -68,11 +62,9 @@ def provenance(groups: list[Group]) -> list[str]:
     runs = [run for g in groups for run in g.complete]
     machines = [_machine(run.result.environment) for run in runs]
     commits = [run.commit for run in runs]
-    parts = []
-    if any(machines):
-        parts.append(f"on {' or '.join(_counts(machines))}")
+    several = len(set(commits)) > 1 or any(" then " in commit for commit in commits)
+    parts = [f"on {' or '.join(_counts(machines))}"] if any(machines) else []
     if any(commits):
-        several = len(set(commits)) > 1 or any(" then " in commit for commit in commits)
         parts.append(f"at {'commits' if several else 'commit'} {', '.join(_counts(commits))}")
     return [printable(f"{counted(len(runs), 'run')} {', '.join(parts)}")] if parts else []
 

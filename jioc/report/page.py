@@ -8,15 +8,14 @@ from jioc import __version__
 from jioc.config import at
 from jioc.files import write
 from jioc.report import paper
+from jioc.report.figures import MECHANISMS, THIRDS
 from jioc.report.group import Group, Run, shown_readouts
 from jioc.report.labels import differing, show
 from jioc.results import SUMMARIES, Diagnostics
 
-THIRDS = ("many", "medium", "few")
-BY_TASK = ("old_mass_on_new", "new_mass_on_old", "drift_on_old", "calibration_error", *THIRDS)
-"""The diagnostics that are drawn over the tasks."""
+# the diagnostics that are drawn over the tasks, and those class by class, after the last task alone
+BY_TASK = (*MECHANISMS, *THIRDS)
 AFTER_LAST = ("weight_norms", "mean_logits", "trained_on", "delta_by_class", "confusion")
-"""Those that are drawn class by class; the page holds them after the last task alone."""
 
 
 def save(groups: list[Group], path: Path) -> None:
@@ -28,8 +27,7 @@ def page(groups: list[Group]) -> str:
     parts = {"CSS": _part("css").rstrip(), "JS": _part("js").rstrip(), "DATA": embedded(content(groups))}
     html = _part("html")
     for name, text in parts.items():
-        before, after = html.split(f"/*{name}*/")
-        html = before + text + after
+        html = html.replace(f"/*{name}*/", text)
     return html
 
 
@@ -52,17 +50,20 @@ def content(groups: list[Group]) -> dict[str, Any]:
     runs = []
     for i, g in enumerate(groups):
         for run in g.runs:
-            result, tailed = run.result, run.long_tailed
-            scenario = {"classes": result.classes, "counts": result.counts, "tailed": tailed}
-            if scenario not in scenarios:
-                scenarios.append(scenario)
-            runs.append(_run(run, i, scenarios.index(scenario), {*shown.values()}))
+            about = {"classes": run.result.classes, "counts": run.result.counts, "tailed": run.long_tailed}
+            if about not in scenarios:
+                scenarios.append(about)
+            runs.append(_run(run, i, scenarios.index(about), {*shown.values()}))
+    differences = differing([g.config for g in groups])
     return {
         "version": __version__,
         "groups": [_group(g, groups, shown) for g in groups],
         "runs": runs,
         "scenarios": scenarios,
-        "differences": _differences(groups),
+        "differences": {
+            "names": differences,
+            "rows": [[show(at(g.config, name)) for name in differences] for g in groups],
+        },
         "versions": sorted({str(run.result.jioc) for g in groups for run in g.runs}),
     }
 
@@ -76,22 +77,15 @@ def _group(g: Group, groups: list[Group], shown: dict[str, str]) -> dict[str, An
         "common_place": g.common_place,
         "coordinate": g.coordinate,
         "base": None if g.base is None else groups.index(g.base),
-        "headline": shown[g.runs[0].headline],
+        "headline": shown[g.runs[0].result.headline],
         "paper": _paper(g),
     }
 
 
 def _paper(g: Group) -> dict[str, Any] | None:
     where = paper.setting(g.complete[0].result) if g.complete else None
-    average = paper.average(where)
-    if average is None:
-        return None
-    return {"average": average, "gain": paper.gain(where), "curve": paper.curve(where)}
-
-
-def _differences(groups: list[Group]) -> dict[str, Any]:
-    names = differing([g.config for g in groups])
-    return {"names": names, "rows": [[show(at(g.config, n)) for n in names] for g in groups]}
+    figures = {"average": paper.average(where), "gain": paper.gain(where), "curve": paper.curve(where)}
+    return None if figures["average"] is None else figures
 
 
 def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]:
@@ -122,16 +116,16 @@ def _run(run: Run, group: int, scenario: int, shown: set[str]) -> dict[str, Any]
 
 
 def _readout(run: Run, name: str) -> dict[str, Any]:
-    accuracies = run.readouts[name]
-    over_tasks = {kind: [a[kind] for a in accuracies] for kind in ("all", "old", "new", "per_task")}
-    summaries = {kind: run.figure(kind, name) for kind in SUMMARIES}
-    return {**over_tasks, "per_class": accuracies[-1].per_class, **summaries}
+    rows, kinds = run.readouts[name], ("all", "old", "new", "per_task")
+    over_tasks = {kind: [accuracy[kind] for accuracy in rows] for kind in kinds}
+    return (
+        over_tasks | {"per_class": rows[-1].per_class} | {kind: run.figure(kind, name) for kind in SUMMARIES}
+    )
 
 
 def _diagnostics(rows: list[Diagnostics | None], long_tailed: bool) -> dict[str, Any] | None:
     if not any(rows):
         return None
-    names = [name for name in BY_TASK if long_tailed or name not in THIRDS]
-    last = rows[-1] or Diagnostics()
+    names, last = (BY_TASK if long_tailed else tuple(MECHANISMS)), rows[-1] or Diagnostics()
     over_tasks = {name: [row and row[name] for row in rows] for name in names}
-    return {**over_tasks, **{name: last[name] for name in AFTER_LAST}}
+    return over_tasks | {name: last[name] for name in AFTER_LAST}

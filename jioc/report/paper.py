@@ -11,16 +11,15 @@ from jioc.report import labels
 from jioc.resolve.pycil import METHODS
 from jioc.results import Result
 
+# data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate
 Setting = tuple[str, str, int, int, str, str]
-"""data (with -lt under the paper's long tail), backbone, tasks, memory, method, coordinate."""
 
 
 @cache
-def _cells() -> tuple[dict[Setting, float], dict[Setting, dict[str, list[float]]]]:
+def _tables() -> dict[str, dict[Setting | None, Any]]:
+    """`averages` and `steps`, the curves, by setting."""
     tables = json.loads((Path(__file__).parent / "paper.json").read_text(encoding="utf-8"))
-    averages = {tuple(row[1:7]): row[7] for row in tables["averages"]}
-    steps = {tuple(row[1:7]): row[7] for row in tables["steps"]}
-    return averages, steps
+    return {name: {tuple(row[1:7]): row[7] for row in tables[name]} for name in ("averages", "steps")}
 
 
 def setting(result: Result) -> Setting | None:
@@ -38,9 +37,8 @@ def cell(config: Values, tasks: int) -> Setting | None:
     way in which a step is computed.
     """
     tail, method = config.get("long_tail"), str(config.get("method"))
-    if config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper"):
-        return None
-    if not all(_left_open(method, path, value) for path, value in labels.departures(config).items()):
+    other = config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper")
+    if other or not all(_left_open(method, *departure) for departure in labels.departures(config).items()):
         return None
     data = f"{config.get('data')}{'-lt' if tail else ''}"
     coordinate = (config.get("coordination") or {}).get("coordinate", "none")
@@ -64,13 +62,8 @@ def _left_open(method: str, path: str, value: Any) -> bool:
 
 def average(where: Setting | None) -> float | None:
     """The paper's average accuracy; input or output coordination alone is in its step-by-step tables."""
-    if where is None:
-        return None
-    averages, steps = _cells()
-    if where in averages:
-        return averages[where]
-    curve = steps.get(where)
-    return None if curve is None else mean(curve["all"])
+    steps = curve(where)
+    return _tables()["averages"].get(where, mean(steps["all"]) if steps else None)
 
 
 def mean(values: list[float]) -> float:
@@ -80,7 +73,7 @@ def mean(values: list[float]) -> float:
 
 def curve(where: Setting | None) -> dict[str, list[float]] | None:
     """The paper's accuracy after each task on all, old and new classes, where it gives that."""
-    return None if where is None else _cells()[1].get(where)
+    return _tables()["steps"].get(where)
 
 
 def gain(where: Setting | None) -> float | None:

@@ -26,14 +26,14 @@ def _csv(sheet: Sheet) -> str:
     """Write it for programs: figures unrounded, one in a cell, every line with its whole place; no notes."""
     text = io.StringIO()
     out = csv.writer(text, lineterminator="\n")
-    cells = [[figure.fields() for figure in line.figures] for line in sheet.lines]
+    cells = [[figure.fields for figure in line.figures] for line in sheet.lines]
     suffixes = [list(fields) for fields in cells[0]] if cells else [[""]] * len(sheet.figure_heads)
     heads = [head + kind for head, kinds in zip(sheet.figure_heads, suffixes, strict=True) for kind in kinds]
     with_outcome = any(line.outcome for line in sheet.lines)
     out.writerow(["setting", *sheet.name_heads, "n", *heads, *["outcome"] * with_outcome])
     for line, fields in zip(sheet.lines, cells, strict=True):
         figures = [value for one in fields for value in one.values()]
-        out.writerow([line.place, *line.names, line.n, *figures, *[line.outcome] * with_outcome])
+        out.writerow([line.group.place, *line.names, line.n, *figures, *[line.outcome] * with_outcome])
     return text.getvalue().removesuffix("\n")
 
 
@@ -52,15 +52,11 @@ def _latex(sheet: Sheet) -> str:
     """Write a tabular for booktabs."""
     columns = "l" * sheet.words + "r" * (len(sheet.heads) - sheet.words)
     notes = [f"% {note}" for note in [sheet.title, *sheet.notes] if note]
-    body = [r"  \toprule", _tex_line(sheet.heads), r"  \midrule"]
-    for i, row in enumerate(sheet.rows):
-        body += [r"  \midrule"] * (i in sheet.blocks) + [_tex_line(row)]
-    body.append(r"  \bottomrule")
-    return "\n".join([*notes, rf"\begin{{tabular}}{{{columns}}}", *body, r"\end{tabular}"])
-
-
-def _tex_line(cells: list[str]) -> str:
-    return "  " + " & ".join(map(_tex, cells)) + r" \\"
+    body = [f"  {' & '.join(map(_tex, cells))} \\\\" for cells in [sheet.heads, *sheet.rows]]
+    for i in [*reversed(sheet.blocks), 0]:
+        body.insert(i + 1, r"  \midrule")
+    lines = [rf"\begin{{tabular}}{{{columns}}}", r"  \toprule", *body, r"  \bottomrule", r"\end{tabular}"]
+    return "\n".join(notes + lines)
 
 
 def _tex(text: str) -> str:

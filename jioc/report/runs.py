@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,10 +10,10 @@ from jioc import results
 from jioc.config import Config, Values, make, plain
 from jioc.data.catalogue import DATASETS
 from jioc.data.find import find_dataset
-from jioc.errors import Refused
+from jioc.errors import Refused, refuse_if
 from jioc.methods import find_method, record, sha256
 from jioc.report import labels
-from jioc.report.group import TASKS, Group, Run, setting
+from jioc.report.group import TASKS, Group, Run, collect, setting
 from jioc.resolve.derive import resolve
 from jioc.resolve.recipe_file import Recipe, scaled
 from jioc.results import Result
@@ -24,20 +23,18 @@ def read(places: list[Path], over_orders: bool = False) -> list[Run]:
     """Read every result at or below the places; refuse a damaged one by its name."""
     runs: dict[Path, Run] = {}
     for path in results.find(places):
-        result = results.read(path)
-        if wrong := _wrong_setting(result.config):
+        run = Run(path, results.read(path), over_orders)
+        if wrong := _wrong_setting(run.config):
             raise Refused(f"{str(path)!r} is damaged: setting {wrong!r} is missing or not what it should be")
-        runs.setdefault(path.resolve(), Run(path, result, over_orders))
-    if not runs:
-        raise Refused(f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
+        runs.setdefault(path.resolve(), run)
+    refuse_if(not runs, f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(runs.values())
 
 
 def _wrong_setting(config: Values) -> str | None:
     """Find the first setting of a wrong type. Names and words that only another version knows may stay."""
-    values = {name: value for name, value in config.items() if name != "given"}
     try:
-        Config.model_validate_json(json.dumps(values), strict=True)
+        Config.model_validate_json(json.dumps(config), strict=True)
     except ValidationError as error:
         for one in error.errors():
             unknown_word = one["type"] == "literal_error" and isinstance(one["input"], str)
@@ -52,11 +49,10 @@ def planned(recipe: Recipe, runs: list[Run], scale: float | None = None) -> list
     `scale`: of the schedules; by default the recipe's own.
     """
     over_orders = any(run.over_orders for run in runs)
-    wanted: dict[str, list[Run]] = {}
-    for run in _wanted(recipe, recipe.scale if scale is None else scale, over_orders):
-        wanted.setdefault(_key(setting(run)), []).append(run)
+    every = _wanted(recipe, recipe.scale if scale is None else scale, over_orders)
+    wanted = collect((_key(setting(run)), run) for run in every)
     begun = {(_key(setting(run)), run.seeds) for run in runs}
-    missing = [run for key, of in wanted.items() for run in of if (key, run.seeds) not in begun]
+    missing = [run for key, some in wanted.items() for run in some if (key, run.seeds) not in begun]
     position = {key: i for i, key in enumerate(wanted)}
     return sorted(runs + missing, key=lambda run: position.get(_key(setting(run)), len(position)))
 
@@ -81,27 +77,22 @@ def group(runs: Iterable[Run]) -> list[Group]:
     A missing run, or one of a named data set, may have no fingerprint: it has the images of all others there.
     """
     settings = [(run, setting(run)) for run in runs]
-    fingerprints: dict[Any, set[str]] = {}
-    for run, values in settings:
-        if run.images:
-            fingerprints.setdefault(labels.image_settings(values), set()).add(run.images)
-    members: dict[tuple[str, str], list[Run]] = {}
-    for run, values in settings:
-        images = run.images
-        known = fingerprints.get(labels.image_settings(values), set())
-        if not images and len(known) == 1 and (run.missing or values["data"] in DATASETS):
-            (images,) = known
-        members.setdefault((_key(values), images), []).append(run)
-    groups = [Group(sorted(of, key=_by_seeds), images) for (_, images), of in members.items()]
+    known = collect((labels.image_settings(values), run.images) for run, values in settings if run.images)
+
+    def images(run: Run, values: Values) -> str:
+        others = {*known.get(labels.image_settings(values), ())}
+        theirs = len(others) == 1 and (run.missing or values["data"] in DATASETS)
+        return run.images or (others.pop() if theirs else "")
+
+    members = collect(((_key(values), images(run, values)), run) for run, values in settings)
+    groups = [
+        Group(sorted(some, key=lambda run: (run.missing, str(run.seeds))), fingerprint)
+        for (_, fingerprint), some in members.items()
+    ]
     hosts = {_host_key(g): g for g in groups if g.coordinate == "none"}
     for g in groups:
-        if g.coordinate != "none":
-            g.base = hosts.get(_host_key(g))
+        g.base = hosts.get(_host_key(g)) if g.coordinate != "none" else None
     return labels.assign(groups)
-
-
-def _by_seeds(run: Run) -> tuple[bool, str]:
-    return run.missing, str(run.seeds)
 
 
 def _host_key(g: Group) -> tuple[str, str]:

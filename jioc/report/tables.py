@@ -1,14 +1,13 @@
 """The tables of `jioc table`: mean ± standard deviation over seeds, beside the paper's figures."""
 
 import itertools
-from collections.abc import Callable
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from jioc.report import labels, notes, paper
 from jioc.report.group import Group, mean_std, shown_readouts
 
-Curves = dict[str, list[float | None]]  # on all, old and new classes: the accuracy after each task
-Mean = Callable[[list[float]], float | None]
 KINDS = ("all", "old", "new")
 
 
@@ -22,48 +21,37 @@ def spread(values: list[float], sign: str = "") -> str:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A figure. It is rounded where it is shown, and nowhere before."""
+class Figure:
+    """A figure as text, and unrounded as the cells of a csv, by what is added to its head."""
 
-    value: float | None
-    sign: str = ""
-
-    def __str__(self) -> str:
-        return number(self.value, self.sign)
-
-    def fields(self) -> dict[str, float | int | None]:
-        """The cells of a csv that hold it, by what is added to its head."""
-        return {"": self.value}
+    text: str
+    fields: dict[str, float | int | None]
 
 
-@dataclass(frozen=True)
-class Spread:
-    """A figure of several seeds."""
+def one_figure(value: float | None, sign: str = "") -> Figure:
+    return Figure(number(value, sign), {"": value})
 
-    values: list[float]
-    sign: str = ""
-    instead: str = ""  # what stands in its place where there is none
-    counted: bool | None = None  # whether its number of seeds is shown; None: it is the n of the line
 
-    def __str__(self) -> str:
-        seeds = f" ({len(self.values)})" if self.counted else ""
-        return self.instead or spread(self.values, self.sign) + seeds
+def seeds_figure(
+    values: list[float], sign: str = "", counted: bool | None = None, instead: str = ""
+) -> Figure:
+    """A figure of several seeds. `counted`: whether their number is shown; None: it is the n of the line.
 
-    def fields(self) -> dict[str, float | int | None]:
-        mean, std = mean_std(self.values)
-        seeds = {} if self.counted is None else {" n": len(self.values)}
-        return {"": mean, " std": std} | seeds
+    `instead`: the text in its place where there is none.
+    """
+    (mean, std), n = mean_std(values), len(values)
+    text = instead or spread(values, sign) + (f" ({n})" if counted else "")
+    return Figure(text, {"": mean, " std": std, **({} if counted is None else {" n": n})})
 
 
 @dataclass
 class Line:
     """A row of a table."""
 
-    place: str
-    own_place: str  # the part of the place in which the groups differ
+    group: Group
     names: list[str]
     n: int | None  # seeds
-    figures: list[Number | Spread]
+    figures: list[Figure]
     outcome: str | None = None
 
 
@@ -91,13 +79,13 @@ class Sheet:
 
     @property
     def rows(self) -> list[list[str]]:
-        return [self._row(i, line) for i, line in enumerate(self.lines)]
-
-    def _row(self, i: int, line: Line) -> list[str]:
-        above = self.place_once and i > 0 and i not in self.blocks
-        place = "" if above else line.own_place or "–"
-        n = "–" if line.n is None else str(line.n)
-        return [place] * self.with_place + [*line.names, n, *map(str, line.figures)]
+        rows = []
+        for i, line in enumerate(self.lines):
+            above = self.place_once and i > 0 and i not in self.blocks
+            place = "" if above else line.group.own_place or "–"
+            cells = [*line.names, "–" if line.n is None else str(line.n), *(f.text for f in line.figures)]
+            rows.append([place] * self.with_place + cells)
+        return rows
 
 
 # --- a row for each setting ---
@@ -119,49 +107,47 @@ def summarise(
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
     lines = []
     for g in groups:
-        headline = shown[g.runs[0].headline]
-        figures: list[Number | Spread] = []
-        for readout, kind in columns:
-            instead = outcome(g) if not g.complete and (readout, kind) == (headline, "average") else ""
-            counted = _partial(g, readout, kind) if (readout, kind) in partial else None
-            figures.append(Spread(g.figures(kind, readout), instead=instead, counted=counted))
-        figures.append(_gain(g, headline))
-        figures += _paper_figures(g, headline) if beside_paper else []
-        lines.append(Line(g.place, g.own_place, [g.name], len(g.complete), figures, outcome(g)))
+        headline = shown[g.runs[0].result.headline]
+        figures = [
+            seeds_figure(
+                g.figures(kind, readout),
+                counted=_partial(g, readout, kind) if (readout, kind) in partial else None,
+                instead=outcome(g) if not g.complete and (readout, kind) == (headline, "average") else "",
+            )
+            for readout, kind in columns
+        ]
+        figures += [_gain(g, headline), *(_paper_figures(g, headline) if beside_paper else ())]
+        lines.append(Line(g, [g.name], len(g.complete), figures, outcome(g)))
 
+    gain = "gain: average minus that of the same setting without coordination, seed by seed"
+    if bracketed and any(line.figures[len(columns)].text.endswith(")") for line in lines):
+        gain += "; in brackets: the number of seeds that both have, where one has more"
+    where_it_holds = {
+        "forgetting: best accuracy on a past task minus the final one, mean over the past tasks": forgetting,
+        "in brackets: the number of seeds that have the figure, where others of the n have not": (
+            partial and bracketed
+        ),
+        gain: any(g.base for g in groups),
+    }
     remarks = [
         f"accuracy in percent; mean ± standard deviation over n {notes.seeds(groups)}; "
-        "average: over the tasks, the first included"
+        "average: over the tasks, the first included",
+        *(
+            f"{name.upper()} has no columns: in every run that has it, it is {other.upper()}"
+            for name, other in shown.items()
+            if name != other
+        ),
+        *(remark for remark, holds in where_it_holds.items() if holds),
+        *(_paper_notes(groups, shown) if beside_paper else ()),
+        *notes.closing(groups),
     ]
-    for readout, other in shown.items():
-        if readout != other:
-            repeated = f"in every run that has it, it is {other.upper()}"
-            remarks.append(f"{readout.upper()} has no columns: {repeated}")
-    if forgetting:
-        remarks.append(
-            "forgetting: best accuracy on a past task minus the final one, mean over the past tasks"
-        )
-    if partial and bracketed:
-        remarks.append(
-            "in brackets: the number of seeds that have the figure, where others of the n have not"
-        )
-    if any(g.base for g in groups):
-        fewer = any(str(line.figures[len(columns)]).endswith(")") for line in lines)
-        seeds = "; in brackets: the number of seeds that both have, where one has more"
-        gain = "gain: average minus that of the same setting without coordination, seed by seed"
-        remarks.append(gain + (seeds if bracketed and fewer else ""))
-    if beside_paper:
-        remarks += _paper_notes(groups, notes.headlines(groups, shown))
     blocks = [i for i in range(1, len(groups)) if groups[i].place != groups[i - 1].place]
     title, with_place = _title(groups)
-    remarks += notes.closing(groups)
     return Sheet(title, ["run"], heads, lines, remarks, blocks, with_place, place_once=True)
 
 
 def outcome(g: Group) -> str:
-    if g.complete:
-        return "finished"
-    return "not run" if g.runs[0].missing else "unfinished"
+    return "finished" if g.complete else "not run" if g.runs[0].missing else "unfinished"
 
 
 def _partial(g: Group, readout: str, kind: str) -> bool:
@@ -169,35 +155,32 @@ def _partial(g: Group, readout: str, kind: str) -> bool:
     return 0 < len(g.figures(kind, readout)) < len(g.complete)
 
 
-def _gain(g: Group, readout: str) -> Spread:
+def _gain(g: Group, readout: str) -> Figure:
     """The gain over the host. Its number of seeds is shown where group and host have different ones."""
     gains, seeds = g.gains(readout), {run.seeds for run in g.complete}
     others = g.base is not None and seeds != {run.seeds for run in g.base.complete}
-    return Spread(gains, "+", counted=bool(gains) and others)
+    return seeds_figure(gains, "+", counted=bool(gains) and others)
 
 
-def _paper_figures(g: Group, headline: str) -> list[Number]:
+def _paper_figures(g: Group, headline: str) -> list[Figure]:
     """The paper's average, ours minus it, and the paper's gain."""
     where = cell(g)
     theirs, ours = paper.average(where), mean_std(g.figures("average", headline))[0]
     difference = None if theirs is None or ours is None else ours - theirs
-    return [Number(theirs), Number(difference, "+"), Number(paper.gain(where), "+")]
+    return [one_figure(theirs), one_figure(difference, "+"), one_figure(paper.gain(where), "+")]
 
 
-def _paper_notes(groups: list[Group], headlines: str) -> list[str]:
+def _paper_notes(groups: list[Group], shown: dict[str, str]) -> list[str]:
     unmatched = sum(paper.average(cell(g)) is None for g in groups)
-    remarks = []
-    if unmatched < len(groups):
-        remarks.append(f"paper: its average accuracy; difference: ours ({headlines}) minus the paper's")
-    if unmatched:
-        remarks.append(f"{unmatched} of {len(groups)} rows have no counterpart in the paper")
-    return remarks
+    ours = f"ours ({notes.headlines(groups, shown)})"
+    matched = f"paper: its average accuracy; difference: {ours} minus the paper's"
+    others = f"{unmatched} of {len(groups)} rows have no counterpart in the paper"
+    return [matched] * (unmatched < len(groups)) + [others] * (unmatched > 0)
 
 
 def _title(groups: list[Group]) -> tuple[str, bool]:
     """What all groups have in common, and whether their places differ."""
-    places = {g.place for g in groups}
-    if len(places) == 1:
+    if len({g.place for g in groups}) == 1:
         return groups[0].place, False
     return groups[0].common_place if groups else "", True
 
@@ -219,13 +202,11 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
     lines: list[Line] = []
     blocks: list[int] = []
     for g in finished:
-        if lines:
-            blocks.append(len(lines))
-        lines += _curve_lines(g, g.name, len(g.complete), _curves(g), _mean, tasks)
-        theirs = paper.curve(cell(g)) if beside_paper else None
-        if theirs is not None:
-            name = f"{labels.title(g)} (paper)"
-            lines += _curve_lines(g, name, None, _paper_curves(theirs), paper.mean, tasks)
+        blocks.append(len(lines))
+        lines += _curve_lines(g, g.name, len(g.complete), _curves(g), statistics.fmean, tasks)
+        if theirs := paper.curve(cell(g)) if beside_paper else None:
+            curves = theirs | {"old": [None, *theirs["old"]]}  # from the second task on
+            lines += _curve_lines(g, f"{labels.title(g)} (paper)", None, curves, paper.mean, tasks)
     headlines = notes.headlines(finished or groups, shown_readouts(groups))
     seeds = notes.seeds(groups)
     remarks = [f"accuracy in percent ({headlines}) after each task on the classes seen; means over n {seeds}"]
@@ -233,35 +214,29 @@ def by_task(groups: list[Group], beside_paper: bool) -> Sheet:
         remarks.append(f"not run: {'; '.join(not_run)}")
     heads = [*map(str, range(1, tasks + 1)), "mean"]
     title, with_place = _title(finished)
-    return Sheet(title, ["run", "classes"], heads, lines, remarks + notes.closing(groups), blocks, with_place)
+    remarks += notes.closing(groups)
+    return Sheet(title, ["run", "classes"], heads, lines, remarks, blocks[1:], with_place)
 
 
-def _curve_lines(g: Group, name: str, n: int | None, curves: Curves, mean: Mean, tasks: int) -> list[Line]:
+def _curve_lines(
+    g: Group,
+    name: str,
+    n: int | None,
+    curves: Mapping[str, Sequence[float | None]],
+    mean: Callable[[list[float]], float],
+    tasks: int,
+) -> list[Line]:
     """A line each for all, old and new classes: the accuracy after each task, and the mean over the tasks."""
     lines = []
     for kind in KINDS:
-        values = curves[kind] + [None] * (tasks - len(curves[kind]))
-        known = [value for value in values if value is not None]
-        figures: list[Number | Spread] = [Number(value) for value in values]
-        figures.append(Number(mean(known) if known else None))
-        lines.append(Line(g.place, g.own_place, [name, kind], n, figures))
+        known = [value for value in curves[kind] if value is not None]
+        later = [None] * (tasks - len(curves[kind]))
+        figures = map(one_figure, [*curves[kind], *later, mean(known) if known else None])
+        lines.append(Line(g, [name, kind], n, [*figures]))
     return lines
 
 
-def _mean(values: list[float]) -> float | None:
-    return mean_std(values)[0]
-
-
-def _curves(g: Group) -> Curves:
+def _curves(g: Group) -> dict[str, list[float | None]]:
     """The means over the seeds, by the read-out of which each run is judged."""
-    curves: Curves = {kind: [] for kind in KINDS}
-    for accuracies in itertools.zip_longest(*(run.readouts[run.headline] for run in g.complete)):
-        for kind in KINDS:
-            values = [accuracy[kind] for accuracy in accuracies if accuracy is not None]
-            curves[kind].append(_mean([value for value in values if value is not None]))
-    return curves
-
-
-def _paper_curves(theirs: dict[str, list[float]]) -> Curves:
-    """The paper's curves, whose row for old classes begins with the second task."""
-    return {kind: [None, *values] if kind == "old" else [*values] for kind, values in theirs.items()}
+    by_task = list(itertools.zip_longest(*(run.readouts[run.result.headline] for run in g.complete)))
+    return {kind: [mean_std([a[kind] for a in some if a])[0] for some in by_task] for kind in KINDS}

@@ -124,7 +124,7 @@ def test_a_full_disk_does_not_keep_a_grid_from_telling_its_failures(
 ) -> None:
     monkeypatch.delenv("JIOC_DATA", raising=False)
     monkeypatch.setattr("jioc.files.os.fsync", no_room)
-    monkeypatch.setattr("jioc.grid.plan.os.write", no_room)
+    monkeypatch.setattr("jioc.grid.plan.open", no_room, raising=False)
     bad = {"data": "cifar10", "data_dir": str(tmp_path), "task_sizes": None, "tasks": 5}
     assert main(["grid", recipe_file(tmp_path, runs={"bad": bad}), "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr()

@@ -4,6 +4,7 @@ import json
 import struct
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Interrupted, Refused
 from jioc.events import Epoch, Event, TaskEnd
+from jioc.integrations import loggers
 from jioc.integrations.loggers import SINKS, Live, figures, names, package
 from jioc.resolve.derive import resolve
 from jioc.results import Result, TaskRow
@@ -22,18 +24,18 @@ Logged = dict[str, dict[int, list[float]]]
 """By name and step, every value that was logged."""
 
 
-class MemorySink:
-    """A sink that keeps what is logged."""
+@pytest.fixture
+def logged(monkeypatch: pytest.MonkeyPatch) -> Logged:
+    """What is logged, by a sink in place of wandb."""
+    logged: Logged = {}
 
-    def __init__(self, logged: Logged):
-        self.logged = logged
-
-    def log(self, numbers: dict[str, float], step: int) -> None:
+    def log(numbers: dict[str, float], step: int) -> None:
         for name, value in numbers.items():
-            self.logged.setdefault(name, {}).setdefault(step, []).append(value)
+            logged.setdefault(name, {}).setdefault(step, []).append(value)
 
-    def close(self) -> None:
-        pass
+    monkeypatch.setattr(loggers, "package", lambda name: None)
+    monkeypatch.setitem(loggers.SINKS, "wandb", lambda *_: nullcontext(log))
+    return logged
 
 
 def stopped_and_resumed(sink: str, folder: Path, small: dict[str, Any]) -> Result:
@@ -74,25 +76,13 @@ def check(logged: Logged, result: Result) -> None:
     assert [v for (v,) in logged["diagnostics/old_mass_on_new"].values()] == pytest.approx(masses, rel=1e-6)
 
 
-def test_a_resumed_run_tells_each_step_once(
-    tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    logged: Logged = {}
-    monkeypatch.setattr("jioc.integrations.loggers.package", lambda name: None)
-    monkeypatch.setitem(
-        sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: MemorySink(logged)
-    )
+def test_a_resumed_run_tells_each_step_once(tmp_path: Path, small: dict[str, Any], logged: Logged) -> None:
     check(logged, stopped_and_resumed("wandb", tmp_path / "run", small))
 
 
 def test_a_row_that_was_kept_but_not_told_is_told_on_resuming(
-    tmp_path: Path, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, small: dict[str, Any], logged: Logged
 ) -> None:
-    logged: Logged = {}
-    monkeypatch.setattr("jioc.integrations.loggers.package", lambda name: None)
-    monkeypatch.setitem(
-        sys.modules["jioc.integrations.loggers"].MAKERS, "wandb", lambda *_: MemorySink(logged)
-    )
     config, folder = resolve(settings.make(method="icarl", **small)), tmp_path / "run"
     live = Live(["wandb"], config, folder)
 
@@ -139,7 +129,7 @@ def test_figures_are_the_rows_numbers() -> None:
         "readouts": {"boosted": {"all": 51.0, "old": 52.0, "new": 53.0}},
         "diagnostics": {"old_mass_on_new": 0.25, "drift_on_old": None, "mean_logits": [1.0]},
     }
-    assert dict(figures(TaskRow.model_validate(row))) == {
+    assert figures(TaskRow.model_validate(row)) == {
         "cnn/all": 50.0, "cnn/new": 60.0, "boosted/all": 51.0, "boosted/old": 52.0, "boosted/new": 53.0,
         "diagnostics/old_mass_on_new": 0.25,
     }  # fmt: skip

@@ -1,4 +1,7 @@
-"""When to stop: at Ctrl-C, at SIGTERM, before a time limit. No torch here."""
+"""When to stop: at Ctrl-C, at SIGTERM, before a time limit. No torch here.
+
+What is saved then: `training/checkpoint.py`.
+"""
 
 import re
 import signal

@@ -64,8 +64,8 @@ def check(config: Config, counts: bool) -> None:
     images = f"{len(d.train_y):,} training and {counted(len(d.test_y), 'test image')}"
     print(f"{d.name}: {counted(len(d.classes), 'class')}, {images} of {stored}{seen}")
     if split := d.record.get("split"):
-        shares = f"made: {split['share']:.0%} of each class, seed {split['seed']}"
-        test = shares if split["made"] else "as given"
+        made_of = "made: {share:.0%} of each class, seed {seed}"
+        test = made_of.format(**split) if split["made"] else "as given"
         test += f" ({split['test']})" if "test" in split else ""
         left_out = counted(len(d.record["skipped"]), "image" if d.record["layout"] == "arrays" else "file")
         print(f"layout: {d.record['layout']}; test set {test}; {left_out} left out")

@@ -1,5 +1,7 @@
 """What can be set: every setting with its type, default and help, and the files that settings are kept in.
 
+`schema` declares them, `index` answers questions about all of them, `values` turns them into plain values and
+back, `files` reads and writes YAML, `schedule` has rates, epochs and milestones.
 Imports only the modules beside this folder; neither torch nor numpy. Others import from here:
 `from jioc.config import Config, make`, and the modules `index` and `files`.
 """

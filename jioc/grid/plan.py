@@ -1,4 +1,7 @@
-"""The runs of a grid: which they are, and how far each is. The folders are the only state. No torch here."""
+"""Make the runs of a grid from a recipe and seeds, and see how far each is. No torch here.
+
+The folders are the only state; the recipes are in `resolve/recipes.py`.
+"""
 
 import json
 import time

@@ -60,9 +60,8 @@ def _drive(
         raise Refused(why)
     resources = _resources(ray, jobs, options)
     worker = ray.remote(run_on_node).options(max_retries=0, scheduling_strategy="SPREAD", **resources)
-    known = {name: os.environ.get(name) for name in PASSED_ON} | {
-        "JIOC_COMMIT": commit()
-    }  # without git there
+    # the driver's commit: a node may have no git
+    known = {name: os.environ.get(name) for name in PASSED_ON} | {"JIOC_COMMIT": commit()}
     environment = {name: value for name, value in known.items() if value is not None}
     deaths, stopped = dict.fromkeys([job.name for job in jobs], 0), False
 

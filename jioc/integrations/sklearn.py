@@ -263,7 +263,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""
-        return self.classes_[self._scores(X).argmax(1)]
+        scores = self._scores(X)
+        return self.classes_[scores.argmax(1)]
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The softmax of the read-out's scores, (n, K); columns as in `classes_`."""

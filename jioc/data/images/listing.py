@@ -21,7 +21,7 @@ TRAIN = ("train", "training")
 VALIDATION = ("val", "valid", "validation")
 TEST = ("test", "testing", *VALIDATION)
 LITTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by file managers; hidden files are passed over too
-ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 COLUMNS = (  # names of a csv's columns of paths, labels and splits
     ("path", "filename", "file", "image", "image_path"),
     ("label", "class", "class_name"),
@@ -156,7 +156,7 @@ def _splits(root: Path) -> tuple[str | None, str | None, list[str]]:
 def _pictures(where: Path) -> list[str]:
     """Files there whose names end as images do, in natural order; a csv or a licence may well lie there."""
     with os.scandir(where) as entries:
-        files = [e.name for e in entries if e.name.lower().endswith(ENDINGS) and e.is_file()]
+        files = [e.name for e in entries if e.name.lower().endswith(PICTURE_ENDINGS) and e.is_file()]
     return sorted((name for name in files if not is_litter(name)), key=natural)
 
 

@@ -148,9 +148,9 @@ class GraphSteps(EagerSteps):
         self.place.fill_(sum(self.sizes[:first]))
         for size in sorted(set(self.sizes), reverse=True):
             if size not in self.graphs:
-                caller = torch.cuda.current_stream(self.device)
-                work = _capturer.submit(copy_context().run, self._captured, size, caller)
-                self.graphs[size] = work.result()
+                # the future has no name: an error in it would keep itself alive, and the step's tensors
+                here = torch.cuda.current_stream(self.device)
+                self.graphs[size] = _capturer.submit(copy_context().run, self._captured, size, here).result()
 
     def run(self, i: int) -> None:
         done = self.done[i % AHEAD]

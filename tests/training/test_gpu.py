@@ -130,7 +130,7 @@ def small_config(**values: Any) -> dict[str, Any]:
 
 def test_packed_is_alone() -> None:
     every = [small_config(seed=s, coordination=c) for s, c in itertools.product((1, 2), ({}, JIOC))]
-    together = pack([settings.make(**values) for values in every], 4)
+    together = pack([resolve(settings.make(**values)) for values in every], 4)
     for values, result in zip(every, together, strict=True):
         assert isinstance(result, Result), result
         assert figures(result) == figures(run(**values))

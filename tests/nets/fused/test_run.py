@@ -220,6 +220,9 @@ def weights_after(method: str, seed: int, **values: Any) -> dict[str, torch.Tens
 
 
 @pytest.mark.gpu
+@pytest.mark.filterwarnings(
+    "ignore:The .grad attribute"
+)  # torch's compiler hides it, but not from other threads
 @pytest.mark.parametrize("method", ["icarl", "der", "foster", "podnet", "coil"])
 def test_packed_is_alone_and_twice_is_once_in_bf16(method: str) -> None:
     from concurrent.futures import ThreadPoolExecutor

@@ -23,8 +23,7 @@ import printing
 from jioc.config import at
 from jioc.config.index import MACHINE, SEEDS
 from jioc.errors import Failed, Refused, exit_status
-from jioc.files import write
-from jioc.grid.plan import read_json
+from jioc.files import read_json, write
 from jioc.report import labels, runs
 from jioc.report.page import BY_TASK
 

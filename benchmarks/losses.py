@@ -16,8 +16,7 @@ from typing import Any
 import printing
 
 from jioc.errors import Refused, exit_status
-from jioc.files import write
-from jioc.grid.plan import read_json
+from jioc.files import read_json, write
 
 HEADS = ["run", "task", "stage", "images", "epochs", "term", "first", "last"]
 Lines = list[list[str]]

@@ -51,11 +51,17 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
             jioc.inputs and "cls" not in terms,
             f"input coordination weighs the term 'cls', and this loss has only {', '.join(terms)}",
         )
-        if jioc.needs_teacher and old is None and task.n_old:
-            raise RuntimeError("output coordination needs the teacher's outputs and got none")
+        fail_if(
+            jioc.needs_teacher and old is None and task.n_old > 0,
+            "output coordination needs the teacher's outputs and got none",
+        )
         return formula(jioc, terms, batch, out, old, task, *more, **named)
 
     return coordinate
+
+
+Mean = Callable[[Tensor], Tensor]
+AUXILIARY = ("aux", "fe")  # terms of the hosts that classify too
 
 
 class JIOC(Coordination):
@@ -89,6 +95,11 @@ class JIOC(Coordination):
         return self.coordinate in ("oc", "jioc") and self.gamma2 > 0
 
     @property
+    def averages(self) -> bool:
+        """Whether the input weights depend on their mean over the batch."""
+        return self.inputs and self.delta_scale == "mean1"
+
+    @property
     def needs_teacher(self) -> bool:
         return self.distils and self.host_kd in ("replace", "add")
 
@@ -101,14 +112,19 @@ class JIOC(Coordination):
         old: Output | None,
         task: Task,
         cls_logits: Tensor | None = None,
+        mean: Mean = torch.mean,
     ) -> Terms:
-        """Coordinate the terms. `cls_logits`: what the host's `cls` normalises, if not `out.logits`."""
+        """Coordinate the terms. `cls_logits`: what the host's `cls` normalises, if not `out.logits`.
+
+        `mean`: averages input weights over the whole batch, if these images are only a part of it.
+        """
         if task.n_old == 0:
             return terms
         terms = dict(terms)
         if self.inputs:
-            delta = 1 - label_score(out.logits if cls_logits is None else cls_logits, batch.y)
-            terms["cls"] = self._scaled(delta, batch.y, task) * terms["cls"]
+            delta = self._scaled(self.weight(batch.y, out, cls_logits), batch.y, task, mean)
+            weighed = ("cls",) if self.ic_terms == "cls" else ("cls", *AUXILIARY)
+            terms |= {name: delta * terms[name] for name in weighed if name in terms}
         if self.distils:
             host = terms.pop("kd", None)
             if self.host_kd in ("keep", "add") and host is not None:
@@ -121,11 +137,17 @@ class JIOC(Coordination):
             terms["suppress"] = self.gamma2 * on_new * self._suppress_factor(batch, task)
         return terms
 
-    def _scaled(self, delta: Tensor, y: Tensor, task: Task) -> Tensor:
+    def weight(self, y: Tensor, out: Output, cls_logits: Tensor | None) -> Tensor:
+        """1 - p_y of each image: (n,)."""
+        if cls_logits is None or self.delta_softmax == "plain":
+            cls_logits = out.logits
+        return 1 - label_score(cls_logits, y)
+
+    def _scaled(self, delta: Tensor, y: Tensor, task: Task, mean: Mean) -> Tensor:
         if self.delta == "detached":
             delta = delta.detach()
         if self.delta_scale == "mean1":
-            return delta / delta.mean().detach().clamp_min(1e-12)
+            return delta / mean(delta.detach()).clamp_min(1e-12)
         if self.delta_scale == "per-class":
             zeros = delta.new_zeros(task.n_seen)
             counts = zeros.index_add(0, y, torch.ones_like(delta))
@@ -135,7 +157,8 @@ class JIOC(Coordination):
     def _distilled(self, out: Output, old: Output | None, batch: Batch, task: Task) -> Tensor:
         assert old is not None
         slices = heads(task.past) if self.oc_heads == "task" else [slice(0, task.n_old)]
-        kd = distill_heads(out.logits[:, : task.n_old], old.logits[:, : task.n_old], slices, self.temperature)
+        student, teacher = out.logits[:, : task.n_old], old.logits[:, : task.n_old]
+        kd = distill_heads(student, teacher, slices, self.temperature, self.oc_reduce)
         if self.oc_data != "all":
             kd = kd * (batch.old if self.oc_data == "old" else ~batch.old)
         return self.gamma1 * (self.temperature**2 if self.kd_t2 else 1.0) * kd
@@ -143,18 +166,27 @@ class JIOC(Coordination):
     def _suppress_factor(self, batch: Batch, task: Task) -> Tensor | float:
         if self.suppress_scale == "task":
             return (task.old_images + task.new_images) / task.new_images
-        among = batch.old if self.suppress_scale == "old-mean" else ~batch.old
+        old = batch.old if batch.whole_old is None else batch.whole_old
+        among = old if self.suppress_scale == "old-mean" else ~old
         return len(among) / among.sum().clamp_min(1)
 
 
-def distill_heads(logits: Tensor, teacher: Tensor, slices: list[slice], temperature: float) -> Tensor:
-    """Sum the distillations over slices that cover the logits; heads of one size go together: (n,)."""
+def distill_heads(
+    logits: Tensor, teacher: Tensor, slices: list[slice], temperature: float, reduce: str = "sum"
+) -> Tensor:
+    """Distil on slices that cover the logits, and add up, average or weigh by size: (n,).
+
+    Heads of one size go together; their mean is their share.
+    """
     sizes = [s.stop - s.start for s in slices]
     if len(set(sizes)) == 1:
         shape = (len(sizes), sizes[0])
-        return distill(logits.unflatten(1, shape), teacher.unflatten(1, shape), temperature).sum(1)
-    parts = zip(logits.split(sizes, 1), teacher.split(sizes, 1), strict=True)
-    return torch.stack([distill(a, b, temperature) for a, b in parts]).sum(0)
+        every = distill(logits.unflatten(1, shape), teacher.unflatten(1, shape), temperature)
+        return every.sum(1) if reduce == "sum" else every.mean(1)
+    factors = {"sum": 1.0, "mean": 1 / len(sizes)}
+    parts = zip(sizes, logits.split(sizes, 1), teacher.split(sizes, 1), strict=True)
+    each = [factors.get(reduce, n / sum(sizes)) * distill(a, b, temperature) for n, a, b in parts]
+    return torch.stack(each).sum(0)
 
 
 def heads(past: list[slice]) -> list[slice]:

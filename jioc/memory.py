@@ -40,6 +40,11 @@ class Memory:
             return self.per_class
         return None if self.total is None else self.total // classes
 
+    def held_out(self, n_old: int, share: float) -> int:
+        """Images of each class to hold out: a share of an old class's exemplars, at least one (BiC)."""
+        per_class = self.per_class if self.per_class is not None else (self.total or 0) / n_old
+        return max(1, int(share * per_class))
+
     @property
     def index(self) -> Tensor:
         """Every exemplar, class after class."""

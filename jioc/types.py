@@ -15,6 +15,7 @@ class Batch:
     x: Tensor  # (n, c, h, w), normalised
     y: Tensor  # (n,), labels in the order in which classes are learnt
     old: Tensor  # (n,), whether the image is of an old class
+    whole_old: Tensor | None = None  # the same of the whole batch, where this is a part of it
 
 
 @dataclass

@@ -45,11 +45,12 @@ def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, l
     kept = [0.0] * n
     slices = task.past if jioc.oc_heads == "task" else [slice(0, task.n_old)]
     for s in slices:
+        share = {"sum": 1, "mean": 1 / len(slices), "share": (s.stop - s.start) / task.n_old}[jioc.oc_reduce]
         for i, value in enumerate(slow_distill(z[:, s], t[:, s], jioc.temperature)):
             used = {"all": True, "old": bool(y[i] < task.n_old), "new": bool(y[i] >= task.n_old)}[
                 jioc.oc_data
             ]
-            kept[i] += jioc.gamma1 * (jioc.temperature**2 if jioc.kd_t2 else 1) * value * used
+            kept[i] += share * jioc.gamma1 * (jioc.temperature**2 if jioc.kd_t2 else 1) * value * used
     if not jioc.distils or jioc.host_kd == "keep":
         terms["kd"] = joint
     elif jioc.host_kd == "replace":
@@ -74,6 +75,8 @@ VARIANTS: list[dict[str, Any]] = [
     *({"coordinate": c} for c in ("none", "ic", "oc", "jioc")),
     {"gamma1": 0.5, "gamma2": 3.0, "temperature": 4.0},
     {"kd_t2": True},
+    {"oc_reduce": "mean"},
+    {"oc_reduce": "share"},
     {"delta_scale": "mean1"},
     {"delta_scale": "per-class"},
     {"oc_data": "new"},
@@ -97,11 +100,43 @@ def test_terms_equal_the_slow_formula(options: dict[str, Any]) -> None:
         assert got[name].tolist() == pytest.approx(values, abs=1e-6), name
 
 
-def test_heads_of_one_size_equal_the_slow_formula() -> None:
+@pytest.mark.parametrize("reduce", ["sum", "mean", "share"])
+def test_heads_of_one_size_equal_the_slow_formula(reduce: Any) -> None:
     task, y = Task(3, (2, 2, 2, 3), 50, 10), torch.tensor([0, 3, 5, 6, 8])
     terms, batch, out, old = step(y=y, task=task)
-    got = JIOC()(terms, batch, out, old, task)["kd"]
-    assert got.tolist() == pytest.approx(slow(JIOC(), out.logits, old.logits, y, task)["kd"], abs=1e-6)
+    jioc = JIOC(oc_reduce=reduce)
+    got = jioc(terms, batch, out, old, task)["kd"]
+    assert got.tolist() == pytest.approx(slow(jioc, out.logits, old.logits, y, task)["kd"], abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["task", "batch", "old-mean"])
+def test_parts_of_a_batch_have_the_terms_of_the_whole(scale: Any) -> None:
+    jioc = JIOC(delta_scale="mean1", suppress_scale=scale)
+    terms, batch, out, old = step()
+    whole = jioc(terms, batch, out, old, TASK)
+    weight = jioc.weight(batch.y, out, None).mean()
+    for part in (slice(0, None, 2), slice(1, None, 2)):
+        own = Batch(batch.x[part], batch.y[part], batch.old[part], whole_old=batch.old)
+        got = jioc(
+            {name: term[part] for name, term in terms.items()},
+            own,
+            Output(out.logits[part]),
+            Output(old.logits[part]),
+            TASK,
+            mean=lambda _: weight,
+        )
+        for name, term in got.items():
+            torch.testing.assert_close(term, whole[name][part], rtol=1e-12, atol=1e-12)
+
+
+def test_auxiliary_losses_may_be_weighed_too() -> None:
+    terms, batch, out, old = step()
+    terms |= {"aux": terms["cls"] + 1, "other": terms["cls"] + 2}
+    alone, both = (JIOC(coordinate="ic", ic_terms=w)(terms, batch, out, old, TASK) for w in ("cls", "all"))
+    delta = alone["cls"] / terms["cls"]
+    assert alone["aux"].equal(terms["aux"]) and both["other"].equal(terms["other"])
+    torch.testing.assert_close(both["aux"], delta * terms["aux"])
+    assert both["cls"].equal(alone["cls"])
 
 
 @pytest.mark.parametrize("delta", ["detached", "differentiated"])
@@ -166,11 +201,13 @@ def test_the_weight_uses_what_the_host_normalises() -> None:
     got = JIOC(coordinate="ic")(terms, batch, out, old, TASK, other)["cls"]
     p_y = other.softmax(1).gather(1, Y[:, None]).squeeze(1)
     assert torch.allclose(got, (1 - p_y) * terms["cls"])
+    plain = JIOC(coordinate="ic", delta_softmax="plain")(terms, batch, out, old, TASK, other)["cls"]
+    assert plain.equal(JIOC(coordinate="ic")(terms, batch, out, old, TASK)["cls"])
 
 
 def test_a_missing_teacher_is_an_error() -> None:
     terms, batch, out, _ = step()
-    with pytest.raises(RuntimeError, match="teacher"):
+    with pytest.raises(Failed, match="teacher"):
         JIOC()(terms, batch, out, None, TASK)
 
 

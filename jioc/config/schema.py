@@ -111,10 +111,17 @@ class Coordination(Options):
     delta_scale: Literal["plain", "mean1", "per-class"] = setting("plain", part="inputs")
     """Take the input weight as it is, divide it by its batch mean, or average it over the batch's images of a
     class."""
+    delta_softmax: Literal["host", "plain"] = setting("host", part="inputs")
+    """Take p_y from what the method's own classification loss normalises, or from the plain logits; they
+    differ in FOSTER."""
+    ic_terms: Literal["cls", "all"] = setting("cls", part="inputs")
+    """Weigh the classification loss alone, or auxiliary ones too (DER's aux, FOSTER's fe)."""
     oc_data: Literal["all", "new", "old"] = setting("all", part="distillation")
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = setting("task", part="distillation")
     """Take a softmax for each past task, or one over all old classes."""
+    oc_reduce: Literal["sum", "mean", "share"] = setting("sum", part="distillation")
+    """Add up the distillation over past tasks, average it, or weigh each task by its share of old classes."""
     host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
     """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it,
     kept with it (add), or dropped with it; by default replaced, or kept where it is the same (SS-IL)."""
@@ -216,6 +223,9 @@ class Config(Options):
     """Images a step; the last, smaller batch is trained on too."""
     momentum: Share = setting(0.9, "training")
     """Momentum of SGD."""
+    adjust: Amount = setting(0.0, "training", metavar="TAU")
+    """After the first task, add TAU log n_c to the logit of class c in the classification loss, n_c its
+    training images (logit adjustment); 0 leaves the loss as it is."""
     augment: Literal["standard", "autoaugment", "none"] = setting("standard", "training")
     """Augment training images as usual for the data set, also with AutoAugment and Cutout, or not at all."""
 

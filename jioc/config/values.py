@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from jioc.config import index
+import jioc.config.index as index
 from jioc.config.schema import Config, Options
 from jioc.errors import Refused, refuse_if
 

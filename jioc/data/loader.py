@@ -163,6 +163,7 @@ class TaskData:
     batch_size: int
     features: Callable[..., Tensor]  # `Run.features`: (net, index, as_trained=False) -> unit-norm features
     generator: torch.Generator  # of the data order
+    logits: Callable[..., Tensor]  # `Run.logits`: (net, index) -> logits in eval mode and fp32
 
     @property
     def new(self) -> Tensor:
@@ -184,11 +185,11 @@ class TaskData:
         """Images that the caller chooses, shuffled."""
         return Shuffled(index, self.batch_size)
 
-    def split(self, memory: Memory, v: int) -> tuple[Sampler, Sampler | None]:
-        """Hold out v images of each class: a sampler of the others, and one of those.
+    def split(self, memory: Memory, v: int) -> tuple[Sampler, list[Tensor] | None]:
+        """Hold out v images of each class: a sampler of the others, and the indices of those by class.
 
-        A class keeps at least one image to train on. Where no class in memory has one to spare, there is no
-        second sampler.
+        A class keeps at least one image to train on. Where no class in memory has one to spare, nothing is
+        held out.
         """
         if all(len(index) < 2 for index in memory.classes):
             return self.with_memory(memory), None
@@ -197,4 +198,4 @@ class TaskData:
             index, n = _shuffled(index, self.generator), min(v, len(index) - 1)
             held.append(index[:n])
             rest.append(index[n:])
-        return self.of(torch.cat(rest)), self.of(torch.cat(held))
+        return self.of(torch.cat(rest)), held

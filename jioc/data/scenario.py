@@ -75,14 +75,9 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
 
 
 def task_sizes(classes: int, usual: int, config: Config) -> tuple[int, ...]:
-    """The number of classes of each task; refuse a split that is impossible or given twice."""
+    """The number of classes of each task; refuse a split that is impossible."""
     tasks, base, increment, given = config.tasks, config.base, config.increment, config.task_sizes
-    ways = tasks is not None, base is not None or increment is not None, given is not None
     has = f"the {counted(classes, 'class')} of {config.data}"
-    refuse_if(
-        sum(ways) > 1,
-        "say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes",
-    )
     refuse_if(
         given is not None and sum(given) != classes,
         f"--task-sizes add up to {counted(sum(given or ()), 'class')}; {config.data} has {classes}",

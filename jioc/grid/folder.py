@@ -4,8 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from jioc.files import flush_folder, write
-from jioc.grid.plan import read_json
+from jioc.files import flush_folder, read_json, write
 
 Files = dict[str, bytes]  # the path of each file, relative to the run's folder, and its content
 NEEDED = ("config.yaml", "log.jsonl")  # to resume, beside a checkpoint

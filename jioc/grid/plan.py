@@ -16,6 +16,7 @@ from jioc.config import Config, Values, at, files, index, make
 from jioc.data.catalogue import DATASETS
 from jioc.errors import refuse_if
 from jioc.events import Callback
+from jioc.files import read_json
 from jioc.methods import Spec, find_method, parse_record, refuse_changed, sha256
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
@@ -122,13 +123,6 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
             images[key] = load_dataset(job.config, tell).record.get("fingerprint")
         others = f"the images of {data!r} are not those of the run in {str(job.folder)!r}"
         refuse_if(images[key] != before, f"{others}; choose another --out")
-
-
-def read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
 
 
 def append_event(out: Path, run: str, event: str, **more: Any) -> None:

@@ -19,10 +19,10 @@ from typing import Any
 
 from jioc import results
 from jioc.errors import Failed, Interrupted, Refused, first_line, refuse_if, sentence
-from jioc.files import write
+from jioc.files import read_json, write
 from jioc.grid.local import run_here
 from jioc.grid.options import LaunchOptions, package
-from jioc.grid.plan import FINISHED, Job, read_json, status
+from jioc.grid.plan import FINISHED, Job, status
 from jioc.grid.progress import GridProgress
 from jioc.report.group import collect
 from jioc.stopping import RESUME, duration, signals

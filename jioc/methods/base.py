@@ -53,6 +53,7 @@ class Method:
         self.generator = generator  # of the weights
         self.teacher: Net | None = None
         self.means: Tensor | None = None  # (K, d), of the exemplars' features
+        self.prior: Tensor | None = None  # (K,), what --adjust adds in the task at hand
 
     @staticmethod
     def plan(plan: NetPlan) -> NetPlan:
@@ -72,6 +73,10 @@ class Method:
     def cls_logits(self, out: Output, task: Task) -> Tensor:
         """What `cls` normalises; JIOC weighs an image by its softmax."""
         return out.logits
+
+    def adjusted(self, logits: Tensor) -> Tensor:
+        """Add each class's prior to what `cls` normalises (logit adjustment, Menon et al., ICLR 2021)."""
+        return logits if self.prior is None else logits + self.prior
 
     def teacher_output(self, x: Tensor) -> Output | None:
         """The output of a network apart from the one that learns; a GPU runs both at once."""

@@ -16,11 +16,11 @@ softmax twice and lets the BN statistics drift on the few held-out images: `--bi
 both, the held-out images are augmented as any others.
 """
 
+import torch
 from torch import Tensor
 
 from jioc.data.loader import Sampler, TaskData
 from jioc.losses import cross_entropy, distill
-from jioc.memory import Memory
 from jioc.methods import BiCOptions, register
 from jioc.methods.base import Fit, Method, NetPlan
 from jioc.nets.heads import CorrectedHead
@@ -36,7 +36,7 @@ class BiC(Method):
         return {**plan, "head": "corrected"}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        terms = {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         if old is not None:
             terms["kd"] = distill(out.logits[:, : task.n_old], old.logits, self.options.kd_temperature)
         return terms
@@ -57,10 +57,10 @@ class BiC(Method):
         if task.n_old == 0:
             fit(self, task, data.alone())
         else:
-            most, held = data.split(self.memory, held_out(self.memory, task.n_old, self.options.held_share))
+            most, held = data.split(self.memory, self.memory.held_out(task.n_old, self.options.held_share))
             fit(self, task, most)
             if held is not None:
-                self._fit_bias(task, held, fit)
+                self._fit_bias(task, data.of(torch.cat(held)), fit)
         self.remember(task, data)
         self.keep_teacher()
 
@@ -74,9 +74,3 @@ class BiC(Method):
         pair.requires_grad_(False)
         for p in rest:
             p.requires_grad_(True)
-
-
-def held_out(memory: Memory, n_old: int, share: float) -> int:
-    """v: images of each class that the first stage does not see."""
-    per_class = memory.per_class if memory.per_class is not None else (memory.total or 0) / n_old
-    return max(1, int(share * per_class))

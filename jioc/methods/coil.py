@@ -51,7 +51,7 @@ class COIL(Method):
     # --- the formula ---
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        terms = {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         if old is not None:
             assert self.ahead is not None and self.back is not None
             t, f = self.options.kd_temperature, out.features.float()

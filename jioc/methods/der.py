@@ -2,11 +2,11 @@
 
     f          = [f_1, ..., f_t]                               f_1 .. f_{t-1} frozen, in eval mode
     loss(x, y) = CE(W f + b, y) + CE(aux(f_t), a(y))           a(y) = 0 for an old class, 1.. for the new ones
-    after training: the new rows of W are scaled as in WA; `unaligned` reads out the head before that
+    after training: the new rows of W are corrected as in WA; `unaligned` reads out the head before that
 
 The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t
-start at 0, so that growing changes no old logit (in PyCIL they are drawn); aux is fresh for each task, and
-there is none in the first.
+start at 0, so that growing changes no old logit (`--new-columns drawn`: as in PyCIL, at random); aux is fresh
+for each task, and there is none in the first.
 
 Departures, as in PyCIL: no masks and no pruning (no released code has them), no warm-up, no second training
 of the head.
@@ -21,13 +21,13 @@ from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy
 from jioc.methods import DEROptions, register
 from jioc.methods.base import Fit, NetPlan
-from jioc.methods.wa import Aligned
+from jioc.methods.wa import Corrected
 from jioc.nets.incremental import ExpandingNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("der")
-class DER(Aligned):
+class DER(Corrected):
     options: DEROptions
     net: ExpandingNet
 
@@ -36,7 +36,7 @@ class DER(Aligned):
         return {**plan, "kind": "expanding", "backbones": 1, "aux": 0}
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        terms = {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         if task.n_old:
             terms["aux"] = cross_entropy(out.extra["aux"], aux_targets(batch.y, task))
         return terms
@@ -49,9 +49,8 @@ class DER(Aligned):
         return self.net.previous(out) if wanted and self.net.before is not None else None
 
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
-        self.net.grow(task.n_new, self.generator, aux=task.n_new + 1)
-        fit(self, task, data.with_memory(self.memory))
-        self.align(task)
+        self.net.grow(task.n_new, self.generator, task.n_new + 1, self.options.new_columns == "drawn")
+        self.fit_and_correct(task, data, fit)
         self.remember(task, data)
 
     def keep_teacher(self) -> None:

@@ -49,7 +49,7 @@ class FOSTER(Method):
         if old is None:
             return {"cls": cross_entropy(out.logits, batch.y)}
         return {
-            "cls": cross_entropy(self.cls_logits(out, task), batch.y),
+            "cls": cross_entropy(self.adjusted(self.cls_logits(out, task)), batch.y),
             "fe": cross_entropy(out.extra["aux"], batch.y),
             "kd": distill(out.logits[:, : task.n_old], old.logits, self.options.kd_temperature),
         }
@@ -58,7 +58,7 @@ class FOSTER(Method):
         return {"kd": self.options.lambda_okd}
 
     def cls_logits(self, out: Output, task: Task) -> Tensor:
-        return out.logits / self.balance if task.n_old else out.logits
+        return out.logits / self.balance if task.n_old and self.prior is None else out.logits
 
     def compression(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         assert old is not None
@@ -88,7 +88,7 @@ class FOSTER(Method):
     def _boost(self, task: Task, counts: list[int], fit: Fit) -> None:
         self.balance = class_balance(counts, self.options.beta1).to(self.net.head.weight)
         self.boosted = ExpandingNet.over(self.net)
-        self.boosted.grow(task.n_new, self.generator, aux=task.n_seen)
+        self.boosted.grow(task.n_new, self.generator, task.n_seen, self.options.new_columns == "drawn")
         if self.options.oofc == "az":
             hold_at_zero(self.boosted.head.weight, slice(task.n_old, None), slice(0, self.net.width))
         fit(net=self.boosted)

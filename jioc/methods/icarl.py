@@ -27,7 +27,7 @@ class ICaRL(Method):
     class_weights: Tensor  # (K,), w of the task at hand
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        terms = {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         if old is not None:
             if self.options.balance:
                 terms["cls"] = self.class_weights[batch.y] * terms["cls"]

@@ -42,10 +42,11 @@ class PODNet(Method):
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         assert isinstance(self.net.head, ProxyHead)
+        z = self.adjusted(out.logits)
         if self.options.nca == "pycil":
-            cls = nca_as_coded(out.logits, batch.y)
+            cls = nca_as_coded(z, batch.y)
         else:
-            cls = nca(out.logits, batch.y, self.net.head.sigma.detach() * self.options.margin)
+            cls = nca(z, batch.y, self.net.head.sigma.detach() * self.options.margin)
         if old is None:
             return {"cls": cls}
         flat = 1 - F.cosine_similarity(out.features.float(), old.features.float())

@@ -12,4 +12,4 @@ from jioc.types import Batch, Output, Task, Terms
 @register("replay")
 class Replay(Method):
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        return {"cls": cross_entropy(out.logits, batch.y)}
+        return {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}

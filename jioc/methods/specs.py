@@ -4,7 +4,7 @@ The formula of method `name` is in `methods/<name>.py`. Schedules are PyCIL's fo
 a line says otherwise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pydantic import ConfigDict, ValidationError, create_model
@@ -30,6 +30,7 @@ class Spec:
     headline: str = "cnn"  # the read-out by which the method is judged
     needs_memory: bool = False  # refused without exemplars
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
+    adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
 
 
 # --- the methods' own options: flags of `jioc run METHOD`, and keys of `options` in config.yaml ---
@@ -38,6 +39,21 @@ class Spec:
 class Distilling(Options):
     kd_temperature: Above0 = TEMPERATURE
     """Temperature of the method's own distillation."""
+
+
+class Correcting(Options):
+    correction: Literal["norms", "none", "pair"] = "norms"
+    """After training, scale the new classes' weights to the old ones' norms; leave them; or fit a factor and
+    a shift of their logits on images that training did not see."""
+
+
+class Expanding(Options):
+    new_columns: Literal["zero", "drawn"] = "zero"
+    """Old classes' weights on the new backbone's features start at 0, or at random as in PyCIL."""
+
+
+class WAOptions(Distilling, Correcting):
+    pass
 
 
 class LwFOptions(Distilling):
@@ -77,12 +93,12 @@ class SSILOptions(Distilling):
     """Exemplars for each new image of a batch: 32 for 128."""
 
 
-class DEROptions(Options):
+class DEROptions(Correcting, Expanding):
     aux_weight: Amount = 1.0
     """Weight of the auxiliary loss."""
 
 
-class FOSTEROptions(Distilling):
+class FOSTEROptions(Distilling, Expanding):
     lambda_okd: Amount = 1.0
     """Weight of the distillation while boosting."""
     beta1: Within01 = 0.96
@@ -119,7 +135,7 @@ COIL = steps(160, 80, 120, weight_decay=5e-4)
 
 
 SPECS: dict[str, Spec] = {
-    spec.name: spec
+    spec.name: replace(spec, adjusts=spec.memory != "none")
     for spec in [
         Spec(
             "finetune", "Finetune", "new images alone: the floor",
@@ -144,7 +160,7 @@ SPECS: dict[str, Spec] = {
         ),
         Spec(
             "wa", "WA", "Zhao et al., CVPR 2020",
-            FIRST, steps(170, 60, 100, 140, weight_decay=2e-4), options=Distilling, distils=True,
+            FIRST, steps(170, 60, 100, 140, weight_decay=2e-4), options=WAOptions, distils=True,
             readouts=("cnn", "nme", "unaligned"),
         ),
         Spec(

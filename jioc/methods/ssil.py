@@ -35,7 +35,10 @@ class SSIL(Method):
             return {"cls": cross_entropy(out.logits, batch.y)}
         t = self.options.kd_temperature
         kd = torch.stack([distill(out.logits[:, s], old.logits[:, s], t) for s in heads(task.past)]).sum(0)
-        return {"cls": cross_entropy(separated(out.logits, batch.old, task), batch.y), "kd": t**2 * kd}
+        return {
+            "cls": cross_entropy(separated(self.adjusted(out.logits), batch.old, task), batch.y),
+            "kd": t**2 * kd,
+        }
 
     def weights(self, task: Task) -> Weights:
         return {"kd": self.options.kd_weight}

@@ -35,10 +35,16 @@ class LinearHead(Head):
         self.bias = nn.Parameter(torch.empty(sum(sizes)))
 
     @torch.no_grad()
-    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
-        """Make room for n more classes and for `wider` more features, which old classes ignore."""
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0, drawn: bool = False) -> None:
+        """Make room for n more classes and for `wider` more features, which old classes ignore.
+
+        `drawn`: their weights on these features are drawn too.
+        """
         old = F.pad(self.weight, (0, wider))
-        fresh = _uniform(n, old, math.sqrt(3 / old.shape[1]), generator)
+        bound = math.sqrt(3 / old.shape[1])
+        fresh = _uniform(n, old, bound, generator)
+        if drawn:
+            old[:, -wider:] = _uniform(len(old), old[:, -wider:], bound, generator)
         self.weight = nn.Parameter(torch.cat([old, fresh]))
         self.bias = nn.Parameter(torch.cat([self.bias, self.bias.new_zeros(n)]))
 
@@ -54,6 +60,12 @@ class LinearHead(Head):
         gamma = norms[:n_old].mean() / norms[n_old:].mean()
         self.weight[n_old:] *= gamma
         return gamma.item()
+
+    @torch.no_grad()
+    def correct(self, n_old: int, alpha: float, beta: float) -> None:
+        """Replace each new logit z_k by alpha z_k + beta, in the rows and biases themselves."""
+        self.weight[n_old:] *= alpha
+        self.bias[n_old:] = alpha * self.bias[n_old:] + beta
 
     def forward(self, features: Tensor) -> Tensor:
         return F.linear(features, self.weight, self.bias)
@@ -73,8 +85,8 @@ class CorrectedHead(LinearHead):
     def _pair(self) -> nn.Parameter:
         return nn.Parameter(torch.tensor([1.0, 0.0], device=self.weight.device), requires_grad=False)
 
-    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
-        super().grow(n, generator, wider)
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0, drawn: bool = False) -> None:
+        super().grow(n, generator, wider, drawn)
         self.sizes.append(n)
         self.pairs.append(self._pair())
 

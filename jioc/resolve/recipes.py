@@ -100,6 +100,7 @@ def comparison_checks() -> Runs:
     - A hundredth of the suppression on SS-IL, whose own loss does not compare new heads with old ones.
     """
     foster = RES32_LARGE.values("foster") | {"memory_per_class": 20}
+    del foster["memory"]
     coil = Column("cifar100", "resnet32", 2000, tail=True)
     runs = {
         f"{RES32_LARGE.prefix}-foster-20-a-class": foster,

@@ -14,10 +14,12 @@ from jioc.text import counted
 
 def validate(config: Config, spec: Spec, entry: Entry) -> None:
     """Refuse settings that contradict each other, the method or the data."""
+    excluded(config.given)
     second_stage(config, spec)
     idle_coordination(config.coordination.coordinate, _given(config, "coordination"))
     _images(config, entry)
     _memory(config, spec)
+    _adjustment(config, spec)
     if entry.place is None:  # in a folder, some classes may turn out to be empty
         small_memory(config, entry.classes, spec)
     for stage in index.STAGES:
@@ -25,10 +27,11 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
 
 
 def excluded(given: Iterable[str]) -> None:
-    """Refuse flags that exclude each other. How classes are split is checked once their number is known."""
+    """Refuse settings that exclude each other."""
     for a, b in itertools.permutations(map(index.setting, given), 2):
-        together = b.path in a.about.excludes and a.about.group != "tasks"
-        refuse_if(together, f"{a.flag} and {b.flag} exclude each other")
+        one_way = "say how classes are split in one way: --tasks, or --base and --increment, or --task-sizes"
+        two = f"{a.flag} and {b.flag} exclude each other"
+        refuse_if(b.path in a.about.excludes, one_way if a.about.group == "tasks" else two)
 
 
 def second_stage(config: Config, spec: Spec) -> None:
@@ -53,17 +56,11 @@ def _images(config: Config, entry: Entry) -> None:
 def _memory(config: Config, spec: Spec) -> None:
     """Refuse a memory that the method or JIOC cannot work with."""
     outputs = config.coordination.coordinate in ("oc", "jioc")
-    total, per_class = config.memory, config.memory_per_class
-    both = per_class is not None and total != Config.model_fields["memory"].default
-    empty = per_class is None and total == 0 and spec.memory == "exemplars"
+    empty = config.memory_per_class is None and config.memory == 0 and spec.memory == "exemplars"
     nothing = "--memory 0 keeps no exemplars"
     refuse_if(
         spec.memory == "none" and outputs,
         f"{spec.name} keeps no exemplars, so outputs cannot be coordinated; --coordinate ic can",
-    )
-    refuse_if(
-        both and spec.memory == "exemplars",
-        f"memory {total} and memory_per_class {per_class}: give one of them",
     )
     refuse_if(
         empty and spec.needs_memory,
@@ -75,6 +72,22 @@ def _memory(config: Config, spec: Spec) -> None:
         "the entry of a method that has means without them says memory='none'",
     )
     refuse_if(empty and outputs, f"{nothing}, so outputs cannot be coordinated; --coordinate ic can")
+
+
+def _adjustment(config: Config, spec: Spec) -> None:
+    """Refuse to adjust logits where old classes have no images to count, or the loss is not made for it."""
+    empty = config.memory == 0 and config.memory_per_class is None
+    none = spec.memory == "none" or (empty and spec.memory == "exemplars")
+    refuse_if(config.adjust and none, "--adjust counts the images of old classes, and no exemplar is kept")
+    refuse_if(
+        config.adjust and not spec.adjusts,
+        f"--adjust: the entry of {spec.name} does not say adjusts=True, so its loss does not add the prior",
+    )
+    correction = config.options.get("correction") if "options.correction" in config.given else None
+    refuse_if(
+        config.adjust and correction not in (None, "none"),
+        f"--correction {correction}: with --adjust nothing is corrected after training",
+    )
 
 
 def small_memory(config: Config, classes: int, spec: Spec) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from jioc.config import Schedule, lr_at
-from jioc.coordination import JIOC
+from jioc.coordination import JIOC, Mean
 from jioc.data.augment.basic import Augmentation
 from jioc.data.loader import Images, Sampler
 from jioc.device import distributed, streams
@@ -131,22 +131,21 @@ class Engine:
         optimiser.zero_grad(set_to_none=True)
         weights, world = method.weights(task) if loss == method.loss else {}, self.world
         parts = self._parts(index)
-        for part in parts:
-            x = self.train.augmented(part, self.augment, self.noise)
-            y = self.train.labels[self.train.own(part)]
-            batch = Batch(x, y, y < task.n_old)
+        batches = [self._batch(part, index, task) for part in parts]
+        mean = self._mean(method, task, net, coordination, index, batches)
+        for part, batch in zip(parts, batches, strict=True):
             side = streams.SideStream(self.device)
             with world.averaging(net, part is parts[-1]):
                 with self.arithmetic():
                     with side, torch.no_grad():
-                        teacher_out = method.teacher_output(x)
-                    out = net(x)
+                        teacher_out = method.teacher_output(batch.x)
+                    out = net(batch.x)
                     side.join()
                     with torch.no_grad():
                         old = method.old_output(out, teacher_out)
                 terms = loss(batch, out, old, task)
                 if coordination is not None:
-                    terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task))
+                    terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task), mean)
                 # the only reduction: up to here each term has a number per image
                 means = {name: world.mean(term, len(part)) for name, term in terms.items()}
                 total: Any = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
@@ -162,6 +161,42 @@ class Engine:
         """Split a batch into parts that are trained on in turn: every n-th image, as `World.share` has it."""
         n = self.execution.parts
         return tuple(index[i::n] for i in range(min(n, len(index)))) if n > 1 else (index,)
+
+    def _batch(self, part: Tensor, whole: Tensor, task: Task) -> Batch:
+        """Gather and augment this process's share of a part of a batch."""
+        x, labels = self.train.augmented(part, self.augment, self.noise), self.train.labels
+        y = labels[self.train.own(part)]
+        return Batch(x, y, y < task.n_old, None if len(y) == len(whole) else labels[whole] < task.n_old)
+
+    def _mean(
+        self,
+        method: Method,
+        task: Task,
+        net: nn.Module,
+        coordination: JIOC | None,
+        index: Tensor,
+        batches: list[Batch],
+    ) -> Mean:
+        """Average input weights over the whole batch.
+
+        The weights of several processes are summed over them. Those of a batch in parts are known only after
+        all parts: they go through the network once before, which leaves BN's running statistics as they were.
+        """
+        if coordination is None or not coordination.averages or task.n_old == 0:
+            return torch.mean
+        if len(batches) == 1:
+            return torch.mean if self.world.size == 1 else lambda w: self.world.sum(w.sum()) / len(index)
+        total, buffers = torch.zeros((), device=self.device), [*net.buffers()]
+        before = [b.clone() for b in buffers]
+        with torch.no_grad():
+            for batch in batches:
+                with self.arithmetic():
+                    out = net(batch.x)
+                total += coordination.weight(batch.y, out, method.cls_logits(out, task)).sum()
+            for b, value in zip(buffers, before, strict=True):
+                b.copy_(value)
+        whole = self.world.sum(total) / len(index)
+        return lambda _: whole
 
     def _report(
         self,

@@ -78,6 +78,12 @@ def unit_features(net: Net, images: Images, index: Tensor, world: World) -> Tens
     return F.normalize(torch.cat(features), dim=1)
 
 
+def plain_logits(net: Net, images: Images, index: Tensor, world: World) -> Tensor:
+    """Logits (n, K) of training images under the test transform."""
+    index = index.to(images.device)
+    return torch.cat(map_images(lambda part: net(images.plain(part)).logits, index, net, world))
+
+
 @torch.no_grad()
 def map_images(function: Callable[[Tensor], Any], index: Tensor, net: Net, world: World) -> list[Any]:
     """Apply a function that asks a network to images, in parts that the processes of a run share out."""

@@ -71,14 +71,12 @@ def choose_execution(
 
 
 def _refuse_whole_batch(c: Coordination, why: str) -> None:
-    """Refuse readings of JIOC that would mean something else on a part of a batch."""
+    """Refuse the reading of JIOC that would mean something else on a part of a batch."""
     idle = index.without_effect(c.coordinate, c.host_kd)
-    for name, per_image in (("delta_scale", "plain"), ("suppress_scale", "task")):
-        word = getattr(c, name)
-        refuse_if(
-            word != per_image and name not in idle,
-            f"{index.flag(name)} {word} looks at a whole batch, of which {why}",
-        )
+    refuse_if(
+        c.delta_scale == "per-class" and "delta_scale" not in idle,
+        f"{index.flag('delta_scale')} per-class looks at a whole batch, of which {why}",
+    )
 
 
 def set_up_torch(execution: Execution, deterministic: bool) -> None:

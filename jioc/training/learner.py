@@ -97,7 +97,7 @@ class Learner(Classifier):
         )
         exemplars = sum(map(len, self.exemplars or []))
         task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), exemplars)
-        data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"])
+        data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"], run.logits)
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
         return type(self)(**run.classifier(self.counts).parts())

@@ -126,11 +126,13 @@ class Run:
         sizes = self.scenario.sizes[: t + 1]
         classes = [torch.from_numpy(index) for index in self.scenario.train[sum(sizes[:-1]) : sum(sizes)]]
         task = Task(t, sizes, sum(map(len, classes)), len(self.method.memory))
-        return task, TaskData(classes, self.config.batch_size, self.features, self.generators["order"])
+        order = self.generators["order"]
+        return task, TaskData(classes, self.config.batch_size, self.features, order, self.logits)
 
     def _learn(self, task: Task, data: TaskData) -> None:
         """Let the method learn; one that is not ours is held to the rules."""
         ours = registry.is_ours(type(self.method))
+        self.method.prior = self._prior(data) if self.config.adjust and task.n_old else None
         try:
             self.method.learn(task, data, self.engine.fit if ours else contract.checked_fit(self.engine.fit))
         except torch.OutOfMemoryError:
@@ -140,6 +142,15 @@ class Run:
             ) from None
         if not ours:
             contract.check_state(self.method)
+
+    def _prior(self, data: TaskData) -> Tensor:
+        """What --adjust adds to each class's logit: tau log n_c."""
+        counts = [max(1, len(index)) for index in [*self.method.memory.classes, *data.classes]]
+        return self.config.adjust * torch.tensor(counts, device=self.device).log()
+
+    def logits(self, net: Net, index: Tensor) -> Tensor:
+        """Logits (n, K) of training images under the test transform, in fp32."""
+        return evaluate.plain_logits(net, self.train, index, self.world)
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         """Unit-norm features (n, d) of training images, in fp32 or in a step's arithmetic."""

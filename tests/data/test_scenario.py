@@ -75,7 +75,6 @@ def test_task_sizes(said: dict[str, object], sizes: tuple[int, ...]) -> None:
         ({"tasks": 11}, "more than the 10 classes"),
         ({"base": 11, "increment": 1}, "more than the 10 classes"),
         ({"base": 5}, "needs --increment"),
-        ({"tasks": 5, "increment": 2}, "in one way"),
         ({"task_sizes": (4, 4)}, "add up to 8"),
         ({"long_tail": "paper"}, "give a factor for digits"),
     ],

@@ -43,6 +43,30 @@ SHORT: dict[str, Any] = {
     "bn": "synchronised",
     "device": "cpu",
 }
+METHODS: dict[str, dict[str, Any]] = {
+    method: {
+        **SHORT,
+        "method": method,
+        "coordination": {"coordinate": "ic" if spec.memory == "none" else "jioc"},
+    }
+    for method, spec in SPECS.items()
+}
+NORMALISED = {"coordinate": "jioc", "delta_scale": "mean1", "suppress_scale": "old-mean", "oc_reduce": "mean"}
+METHODS |= {  # other readings of JIOC
+    "icarl-normalised": {**METHODS["icarl"], "coordination": NORMALISED},
+    "icarl-in-parts": {**METHODS["icarl"], "coordination": NORMALISED, "accumulate": 2},
+    "wa-adjusted": {**METHODS["wa"], "adjust": 1.5},
+    "der-pair": {
+        **METHODS["der"],
+        "coordination": {**NORMALISED, "ic_terms": "all", "suppress_scale": "batch"},
+        "options": {"correction": "pair", "new_columns": "drawn"},
+    },
+    "foster-plain": {
+        **METHODS["foster"],
+        "coordination": {"coordinate": "jioc", "delta_softmax": "plain"},
+        "options": {"new_columns": "drawn"},
+    },
+}
 LONGER: dict[str, Any] = {
     "method": "icarl",
     "memory": 40,
@@ -73,11 +97,9 @@ def where(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def make(folder: Path) -> None:
     jobs: list[dict[str, Any]] = []
-    for method, spec in SPECS.items():
-        part = "ic" if spec.memory == "none" else "jioc"
-        words = {**SHORT, "method": method, "coordination": {"coordinate": part}}
-        jobs.append({"name": f"{method}-alone", "settings": words, "double": True, "alone": True})
-        jobs.append({"name": method, "settings": words, "double": True})
+    for name, given in METHODS.items():
+        jobs.append({"name": f"{name}-alone", "settings": given, "double": True, "alone": True})
+        jobs.append({"name": name, "settings": given, "double": True})
     jobs.sort(key=lambda job: not job.get("alone"))
     jobs += [
         {"name": "whole", "settings": LONGER},
@@ -111,7 +133,7 @@ def close(a: Any, b: Any) -> bool:
     return a == pytest.approx(b, rel=1e-9, abs=1e-9) if isinstance(a, float) else a == b
 
 
-@pytest.mark.parametrize("method", SPECS)
+@pytest.mark.parametrize("method", METHODS)
 def test_two_processes_train_what_one_does(method: str, where: Path) -> None:
     assert ended(where, method) == ["well", "well"]
     one, two = where / f"{method}-alone", where / method
@@ -215,12 +237,8 @@ def test_an_image_is_augmented_alike_whoever_takes_it(kind: type[Images], augmen
     ("words", "told"),
     [
         (
-            {"coordination": {"coordinate": "jioc", "delta_scale": "mean1"}},
-            "--delta-scale mean1 looks at a whole batch",
-        ),
-        (
-            {"coordination": {"coordinate": "oc", "suppress_scale": "batch"}},
-            "--suppress-scale batch looks at a whole batch",
+            {"coordination": {"coordinate": "jioc", "delta_scale": "per-class"}},
+            "--delta-scale per-class looks at a whole batch",
         ),
         ({"engine": "graph"}, "one process"),
         ({"compile": True, "bn": "synchronised"}, "cannot be compiled"),

@@ -40,11 +40,16 @@ def test_bic_holds_out_as_many_images_of_every_class_and_trains_on_the_others(me
         *torch.arange(30, 50).split(10),
     ]
     data = TaskData(
-        [torch.arange(100, 150), torch.arange(200, 203)], 16, lambda: None, torch.Generator().manual_seed(0)
+        [torch.arange(100, 150), torch.arange(200, 203)],
+        16,
+        lambda: None,
+        torch.Generator().manual_seed(0),
+        lambda: None,
     )
-    assert bic.held_out(memory, 5, 0.1) == v
+    assert memory.held_out(5, 0.1) == v
     most, held = data.split(memory, v)
-    kept, out = (torch.cat(s.epoch(torch.Generator())).tolist() for s in (most, held))
+    assert held is not None
+    kept, out = torch.cat(most.epoch(torch.Generator())).tolist(), torch.cat(held).tolist()
     assert sorted(kept + out) == sorted(torch.cat([memory.index, data.new]).tolist())
     for index in [*memory.classes, *data.classes]:
         assert len(set(index.tolist()) & set(out)) == min(v, len(index) - 1)

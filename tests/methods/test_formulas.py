@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch import Tensor
 
 from helpers.formulas import BATCH, TASK, Y, close, kl, method, numbers
 from helpers.paths import ROOT
@@ -9,7 +10,7 @@ from jioc.config import Coordination
 from jioc.coordination import JIOC
 from jioc.methods import SPECS, bic, coil, foster, wa
 from jioc.nets.heads import CorrectedHead, CosineHead, LinearHead, ProxyHead
-from jioc.types import Output
+from jioc.types import Output, Terms
 
 
 @pytest.mark.parametrize("name", ["wa", "bic", "coil"])
@@ -87,3 +88,28 @@ def test_a_head_that_grows_leaves_old_logits_alone(kind: type) -> None:
 
 def test_every_reading_is_an_option_of_the_formula_too() -> None:
     assert set(Coordination.model_fields) == set(JIOC.model_fields)
+
+
+@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.adjusts])
+def test_an_adjusted_loss_is_that_of_logits_with_the_prior_added(name: str) -> None:
+    host, prior = method(name), torch.tensor([3, 3, 2, 2, 2, 40, 60], dtype=torch.float64).log()
+    z, old = numbers(6, 7), numbers(6, 5, seed=1)
+    if name == "foster":
+        host.balance = torch.ones(7, dtype=torch.float64)  # type: ignore[attr-defined]
+    if name == "coil":
+        host.ahead, host.back = numbers(2, 3).float(), numbers(5, 3).float()  # type: ignore[attr-defined]
+
+    def terms(logits: Tensor) -> Terms:
+        maps = [numbers(6, 2, 4, 4)]
+        out = Output(logits, numbers(6, 3), maps, {"aux": numbers(6, 7 if name == "foster" else 3)})
+        return host.loss(BATCH, out, Output(old, numbers(6, 3, seed=2), maps), TASK)
+
+    plain, shifted = terms(z), terms(z + prior)
+    host.prior = prior
+    if name == "foster":
+        host.balance *= 2  # type: ignore[attr-defined]  # has no part in it then
+    adjusted = terms(z)
+    close(adjusted["cls"], shifted["cls"])
+    assert not torch.allclose(adjusted["cls"], plain["cls"])
+    assert all(adjusted[term].equal(plain[term]) for term in plain if term != "cls")
+    assert host.cls_logits(Output(z, z), TASK).equal(z)  # the input weight's

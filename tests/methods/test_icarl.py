@@ -14,7 +14,13 @@ def test_icarl_balanced_weighs_the_cross_entropy_by_class_after_the_first_task()
     host.options = ICaRLOptions(balance=0.9)
     taught: list[Task] = []
     host.memory.classes = [torch.arange(c, c + 4) for c in range(5)]
-    data = TaskData([torch.arange(20), torch.arange(20, 50)], 8, lambda *_: numbers(50, 3), torch.Generator())
+    data = TaskData(
+        [torch.arange(20), torch.arange(20, 50)],
+        8,
+        lambda *_: numbers(50, 3),
+        torch.Generator(),
+        lambda: None,
+    )
     host.net.grow(5, host.generator)
     host.remember = lambda task, data: None  # type: ignore[method-assign]
     host.learn(TASK, data, lambda *_: taught.append(TASK))

@@ -1,6 +1,5 @@
 """Read-outs before an alignment or a correction: what the head gave until then."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from jioc.config import values as settings
 from jioc.data.load import load_dataset
 from jioc.errors import Refused
 from jioc.methods.bic import BiC
-from jioc.methods.wa import Aligned
+from jioc.methods.wa import Corrected
 from jioc.training.checkpoint import pack, unpack
 from jioc.training.learner import Learner
 from jioc.training.runner import Run
@@ -37,21 +36,22 @@ def read_out(run: Run) -> dict[str, Tensor]:
     return run.method.readouts(some_images(run))
 
 
+@pytest.mark.parametrize("correction", ["norms", "pair"])
 @pytest.mark.parametrize("method", ["wa", "der"])
-def test_unaligned_is_the_head_before_its_new_rows_were_scaled(method: str) -> None:
-    run = started(method, 1)
+def test_unaligned_is_the_head_before_its_new_classes_were_corrected(method: str, correction: str) -> None:
+    run = started(method, 1, options={"correction": correction})
     host, before = run.method, []
-    assert isinstance(host, Aligned)
+    assert isinstance(host, Corrected)
     first = read_out(run)
     assert first["unaligned"].equal(first["cnn"])
-    align: Callable[[Any], None] = host.align
+    fit = run.engine.fit
 
-    def watched(task: Any) -> None:
+    def watched(*args: Any, **options: Any) -> None:
+        fit(*args, **options)
         before.append(logits(run))
-        align(task)
 
-    host.align = watched  # type: ignore[method-assign]
-    for _ in range(2):  # the scaling of the task before stays
+    run.engine.fit = watched  # type: ignore[method-assign]
+    for _ in range(2):  # the correction of the task before stays
         run.learn_next()
         found = read_out(run)
         torch.testing.assert_close(found["unaligned"], before[-1])

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from helpers.formulas import PLAN
 from helpers.learning import some_images, started
 from jioc.methods import SPECS
 from jioc.methods.bic import BiC
@@ -189,3 +190,20 @@ def test_frozen_backbones_stay_in_eval_mode() -> None:
     net = started("der", 2).method.net.train()
     assert isinstance(net, ExpandingNet)
     assert [part.training for part in net.backbones] == [False, True]
+
+
+def test_columns_that_are_drawn_leave_the_network_before_as_it_was() -> None:
+    plan = {**PLAN, "kind": "expanding", "backbones": 1, "aux": 0}
+    nets = [ExpandingNet(plan, torch.Generator().manual_seed(0)) for _ in range(2)]
+    for net, drawn in zip(nets, (False, True), strict=True):
+        weights = torch.Generator().manual_seed(1)
+        net.grow(3, weights)
+        x = torch.randn(4, 1, 8, 8, generator=torch.Generator().manual_seed(2))
+        before = net.eval()(x).logits
+        net.grow(2, weights, 3, drawn)
+        assert net.previous(net.eval()(x)).logits.equal(before)
+    zero, random = (net.head.weight.detach() for net in nets)
+    unit = nets[0].unit
+    assert not zero[:3, unit:].any() and random[:3, unit:].any(dim=1).all()
+    assert random[:3, unit:].abs().max() <= (3 / (2 * unit)) ** 0.5
+    assert zero[:, :unit].equal(random[:, :unit]) and zero[3:].equal(random[3:])

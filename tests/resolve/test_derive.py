@@ -20,5 +20,5 @@ def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> No
     for values in ({"data": str(large), "memory": 8}, {"memory_per_class": 3}, {"method": "foster"}):
         once = resolve(settings.make(**{"method": "icarl", **values}))
         assert resolve(once) == once
-    with pytest.raises(Refused, match="^memory 9 and memory_per_class 3: give one of them$"):
+    with pytest.raises(Refused, match="^--memory and --memory-per-class exclude each other$"):
         resolve(settings.make(method="icarl", memory_per_class=3, memory=9))

@@ -9,19 +9,18 @@ import pytest
 import torch
 
 from jioc.config import values as settings
+from jioc.coordination import JIOC
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
 from jioc.training import execution
+from jioc.training.engine import Engine
 from jioc.training.run import run
 
 
 @pytest.mark.parametrize(
     ("readings", "told"),
     [
-        ({"coordinate": "jioc", "delta_scale": "mean1"}, "--delta-scale mean1"),
         ({"coordinate": "ic", "delta_scale": "per-class"}, "--delta-scale per-class"),
-        ({"coordinate": "oc", "suppress_scale": "batch"}, "--suppress-scale batch"),
-        ({"coordinate": "jioc", "suppress_scale": "old-mean"}, "--suppress-scale old-mean"),
     ],
 )
 def test_what_looks_at_a_whole_batch_is_refused(
@@ -33,11 +32,37 @@ def test_what_looks_at_a_whole_batch_is_refused(
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("coordinate", ["none", "ic"])
+@pytest.mark.parametrize("coordinate", ["none", "oc"])
 def test_a_reading_that_has_no_part_in_the_loss_is_not_refused(coordinate: str) -> None:
-    readings = {"coordinate": coordinate, "suppress_scale": "old-mean"}
+    readings = {"coordinate": coordinate, "delta_scale": "per-class"}
     config = resolve(settings.make(method="icarl", accumulate=2, coordination=readings))
     assert execution.choose_execution(config, torch.device("cpu"), True).parts == 2
+
+
+def test_weights_of_mean_1_are_of_the_whole_batch_however_many_its_parts(
+    small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled, mean, weights, touched = JIOC._scaled, Engine._mean, list[torch.Tensor](), list[bool]()
+
+    def watched(self: JIOC, *args: Any) -> torch.Tensor:
+        weights.append(scaled(self, *args))
+        return weights[-1]
+
+    def passed(self: Engine, method: Any, task: Any, net: torch.nn.Module, *args: Any) -> Any:
+        before = [b.clone() for b in net.buffers()]
+        found = mean(self, method, task, net, *args)
+        touched.append(not all(map(torch.equal, before, net.buffers())))
+        return found
+
+    monkeypatch.setattr(JIOC, "_scaled", watched)
+    monkeypatch.setattr(Engine, "_mean", passed)
+    coordination = {"coordinate": "jioc", "delta_scale": "mean1"}
+    run(method="icarl", accumulate=3, coordination=coordination, **small)
+    assert len(weights) % 3 == 0 and touched and not any(touched)
+    for i in range(0, len(weights), 3):
+        whole = torch.cat(weights[i : i + 3])
+        assert whole.mean().item() == pytest.approx(1, rel=1e-5)
+    assert any(abs(part.mean().item() - 1) > 0.01 for part in weights)
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git here")

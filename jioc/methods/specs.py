@@ -101,8 +101,8 @@ class DEROptions(Correcting, Expanding):
 class FOSTEROptions(Distilling, Expanding):
     lambda_okd: Amount = 1.0
     """Weight of the distillation while boosting."""
-    beta1: Within01 = 0.96
-    """Balance of the classes while boosting; towards 1 rare classes count more."""
+    beta1: Share = 0.96
+    """Balance of the classes while boosting; towards 1 rare classes count more, 0 counts all alike."""
     beta2: Within01 = 0.97
     """Balance of the classes while compressing."""
     oofc: Literal["ft", "az"] = "ft"

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jioc.config import Values
+from jioc.config import Values, nested
 from jioc.errors import refuse_unknown
 from jioc.methods import FIRST
 from jioc.resolve import recipe_file
@@ -179,6 +179,39 @@ def study_suppression() -> Runs:
     }
 
 
+MEAN1 = {"delta_scale": "mean1"}
+CONTROLS: dict[str, list[Values]] = {  # changes of each host alone: what JIOC on it is compared with
+    "icarl": [{}, *({"adjust": tau} for tau in (1, 1.5, 2))],
+    "wa": [{}, {"options.correction": "pair"}, {"adjust": 1}],
+    "der": [{}, {"options.correction": "pair"}, {"options.new_columns": "drawn"}]
+    + [{"adjust": tau} for tau in (1, 1.5, 2)],
+    "foster": [{}, {"options.beta1": 0}, {"options.new_columns": "drawn"}, {"adjust": 1}],
+}
+EVERYWHERE: list[Values] = [{}, MEAN1, {"oc_reduce": "mean"}, {"suppress_scale": "old-mean"}]
+EVERYWHERE += [MEAN1 | {"oc_reduce": "mean"}, {"adjust": 1}]
+COORDINATED: dict[str, list[Values]] = {  # changes of each host with JIOC
+    "icarl": EVERYWHERE,
+    "wa": [*EVERYWHERE, *(c | {"options.correction": w} for c in ({}, MEAN1) for w in ("none", "pair"))],
+    "der": [*EVERYWHERE, *(c | {"options.correction": w} for c in ({}, MEAN1) for w in ("none", "pair"))]
+    + [{"ic_terms": "all"}, {"options.new_columns": "drawn"}],
+    "foster": [*EVERYWHERE, {"delta_softmax": "plain"}, {"options.beta1": 0}, {"ic_terms": "all"}]
+    + [{"options.new_columns": "drawn"}],
+}
+
+
+def readings() -> Runs:
+    """Readings of JIOC on four hosts, CIFAR-100-LT, each changed alone, and controls, on a hold-out."""
+    runs: Runs = {}
+    for word, by_host in (("none", CONTROLS), ("jioc", COORDINATED)):
+        for host, change in ((host, change) for host, changes in by_host.items() for change in changes):
+            options = {name: value for name, value in change.items() if "." in name or name == "adjust"}
+            coordination = {"coordinate": word} | {k: v for k, v in change.items() if k not in options}
+            values = RES32_TAIL.values(host) | {"holdout": 0.1, "coordination": coordination}
+            shown = {name.removeprefix("options."): value for name, value in change.items()}
+            runs[f"{RES32_TAIL.prefix}-{host}-{_reading(word, shown)}"] = values | nested(options)
+    return runs
+
+
 def _reading(loss: str, change: Values) -> str:
     """The studies' name of a setting: jioc-suppress-scale-old-mean-gamma2-2."""
     changes = (
@@ -255,6 +288,12 @@ RECIPES = {
             study_suppression,
             seeds=(1, 2),
             scale=0.3,
+        ),
+        Recipe(
+            "readings",
+            "readings of JIOC on four hosts of the long tail, with controls, on a hold-out",
+            readings,
+            seeds=(1,),
         ),
         Recipe("stems", "the first task of ResNet18 under each stem", stems, seeds=(1,)),
         Recipe(

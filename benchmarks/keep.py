@@ -76,7 +76,17 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
         failures |= json.loads(path.read_text()) if path.exists() else {}
     text = io.StringIO()
     sheet = csv.writer(text, lineterminator="\n")
-    heads = ["run", *settings, *FIGURES, "seconds", "commit", "device", "outcome", "command"]
+    heads = [
+        "run",
+        *settings,
+        *FIGURES,
+        "after each task",
+        "seconds",
+        "commit",
+        "device",
+        "outcome",
+        "command",
+    ]
     sheet.writerow(heads)
     for run in sorted(kept, key=lambda run: run.path.parent.name):
         sheet.writerow(line(run, settings, failures.pop(run.path.parent.name, None)))
@@ -104,6 +114,7 @@ def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
         run.path.parent.name,
         *(labels.show(at(run.config, name)) for name in settings),
         *("" if figure is None else f"{figure:.2f}" for figure in figures),
+        " ".join(f"{row.all:.2f}" for row in rows),
         f"{sum(known):.0f}" if len(known) == len(seconds) else "",
         run.commit,
         run.result.environment.device,

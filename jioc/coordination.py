@@ -18,7 +18,7 @@ import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from jioc.config import Coordinate, Coordination, HostKD, refusal
+from jioc.config import READINGS, Coordinate, Coordination, HostKD, refusal
 from jioc.errors import Failed, fail_if, unknown
 from jioc.losses import check_terms, distill, label_score, mass
 from jioc.types import Batch, Output, Task, Terms
@@ -74,7 +74,9 @@ class JIOC(Coordination):
     @classmethod
     def _in_a_sentence(cls, given: Any, check: Callable[[Any], Self]) -> Self:
         try:
-            return check(given)
+            filled = check(given)
+            missing = {k: v for k, v in READINGS[filled.reading].items() if getattr(filled, k) is None}
+            return check({**filled.model_dump(), **missing}) if missing else filled
         except ValidationError as error:
             if (first := error.errors()[0])["type"] == "extra_forbidden":
                 raise unknown("option of JIOC", str(first["loc"][0]), cls.model_fields) from None
@@ -155,7 +157,7 @@ class JIOC(Coordination):
         return delta
 
     def _distilled(self, out: Output, old: Output | None, batch: Batch, task: Task) -> Tensor:
-        assert old is not None
+        assert old is not None and self.oc_reduce is not None
         slices = heads(task.past) if self.oc_heads == "task" else [slice(0, task.n_old)]
         student, teacher = out.logits[:, : task.n_old], old.logits[:, : task.n_old]
         kd = distill_heads(student, teacher, slices, self.temperature, self.oc_reduce)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.losses import slow_cross_entropy, slow_distill, softmax
-from jioc.config import Coordination
+from jioc.config import READINGS, Coordination
 from jioc.coordination import JIOC, heads
 from jioc.errors import Failed, Refused
 from jioc.losses import cross_entropy, distill
@@ -74,6 +74,7 @@ def slow(jioc: JIOC, z: Tensor, t: Tensor, y: Tensor, task: Task) -> dict[str, l
 VARIANTS: list[dict[str, Any]] = [
     *({"coordinate": c} for c in ("none", "ic", "oc", "jioc")),
     {"gamma1": 0.5, "gamma2": 3.0, "temperature": 4.0},
+    *({"reading": reading} for reading in READINGS),
     {"kd_t2": True},
     {"oc_reduce": "mean"},
     {"oc_reduce": "share"},
@@ -98,6 +99,12 @@ def test_terms_equal_the_slow_formula(options: dict[str, Any]) -> None:
     assert got.keys() == expected.keys()
     for name, values in expected.items():
         assert got[name].tolist() == pytest.approx(values, abs=1e-6), name
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_a_reading_is_the_options_that_follow_from_it(reading: Any) -> None:
+    assert JIOC(reading=reading, **READINGS[reading]) == JIOC(reading=reading)
+    assert JIOC(reading=reading, oc_reduce="share").oc_reduce == "share"
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean", "share"])

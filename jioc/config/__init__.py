@@ -8,6 +8,7 @@ Imports only the modules beside this folder; neither torch nor numpy. Others imp
 
 from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
 from jioc.config.schema import (
+    READINGS,
     SECTIONS,
     TEMPERATURE,
     About,
@@ -30,6 +31,7 @@ from jioc.config.values import (
     Values,
     at,
     by_keys,
+    check_given,
     differences,
     digest,
     flat,

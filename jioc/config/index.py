@@ -93,7 +93,7 @@ def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
 
 
 UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate and that of --host-kd
-    "none": ("inputs", "outputs", "strength", "distillation"),
+    "none": ("reading", "inputs", "outputs", "strength", "distillation"),
     "ic": ("outputs", "strength", "distillation"),
     "oc": ("inputs",),
     "keep": ("strength", "distillation"),

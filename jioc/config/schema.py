@@ -6,11 +6,22 @@ all. A method's own options are declared with the methods (`methods/specs.py`).
 """
 
 import os
+import re
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
 
 SECTIONS = {  # headings of `jioc run --help`, in order
     "data": "what is learnt",
@@ -36,7 +47,7 @@ class About:
     follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
     excludes: tuple[str, ...] = ()  # cannot be given together with it; over a file, it replaces these
     resets: tuple[str, ...] = ()  # over a file, it replaces these; they can be given together with it
-    part: str = ""  # of JIOC, for `index.without_effect`: inputs, outputs, strength, distillation
+    part: str = ""  # of JIOC, for `index.without_effect`: reading, inputs, outputs, strength, distillation
     only: tuple[str, ...] = ()  # for an option of `jioc grid`: the values of --on that use it
     metavar: str = ""  # the name of its value in the help; by default the last word of its name
 
@@ -48,10 +59,12 @@ def setting(default: Any, section: str = "", **about: Any) -> Any:
 
 TEMPERATURE = 2.0  # the default of every distillation, as in PyCIL
 
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
-Amount = Annotated[float, Field(ge=0)]
-Above0 = Annotated[float, Field(gt=0)]
+MOST = 2**31 - 1  # of anything that is counted, and more than any run has
+Count = Annotated[int, Field(ge=0, le=MOST)]
+Positive = Annotated[int, Field(ge=1, le=MOST)]
+LARGEST = 1e38  # about the largest 32-bit float
+Amount = Annotated[float, Field(ge=0, le=LARGEST)]
+Above0 = Annotated[float, Field(gt=0, le=LARGEST)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 Within01 = Annotated[float, Field(gt=0, lt=1)]
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
@@ -70,11 +83,38 @@ Coordinate = Literal["none", "ic", "oc", "jioc"]
 HostKD = Literal["replace", "keep", "add", "drop"]
 
 
+NO_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and bytes that are no letters
+
+
 class Options(BaseModel):
     """A set of settings. It refuses unknown names and cannot be changed."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, validate_default=True
+    )
+    any_text: ClassVar[bool] = False  # whether a text may hold what no name of a file can
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_odd(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what pydantic takes: true and false as 1 and 0, text that no file of ours can hold."""
+        allows = partial(_allows, cls.model_fields[info.field_name or ""].annotation)
+        parts = value if isinstance(value, list | tuple) else [value]
+        if any(isinstance(part, bool) for part in parts) and not allows(bool):
+            raise PydanticCustomError("switch", "Input should be neither true nor false")
+        texts = [] if cls.any_text else [str(part) for part in parts if isinstance(part, str | Path)]
+        if any(map(NO_TEXT.search, texts)):
+            raise PydanticCustomError("text", "Input should be UTF-8, without NUL")
+        return tuple(value) if isinstance(value, list) and allows(tuple) else value  # of strict JSON, too
+
+
+def _allows(annotation: Any, kind: type) -> bool:
+    """Whether a type allows values of that kind."""
+    names = (annotation, get_origin(annotation))
+    return (
+        kind in names
+        or (annotation is Any and kind is bool)
+        or any(_allows(part, kind) for part in get_args(annotation))
     )
 
 
@@ -93,11 +133,21 @@ class Schedule(Options):
     """Weight decay of SGD."""
 
 
+READINGS: dict[str, dict[str, Any]] = {  # options of JIOC that follow from the reading of its formulas
+    "printed": {"delta_scale": "plain", "delta_softmax": "host", "oc_reduce": "sum"},
+    "averaged": {"delta_scale": "plain", "delta_softmax": "plain", "oc_reduce": "mean"},
+}
+READ = ("coordination.reading",)
+
+
 class Coordination(Options):
     """JIOC, and what its paper leaves open. `coordination.JIOC` applies the formula with these options."""
 
     coordinate: Coordinate = setting("none", label="title")
     """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
+    reading: Literal["printed", "averaged"] = setting("printed", part="reading")
+    """Reading of the formulas: as printed, or with the distillation averaged over past tasks and the input
+    weights from the plain logits."""
     gamma1: Amount = setting(1.0, part="strength")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
     gamma2: Amount = setting(1.0, part="outputs")
@@ -108,10 +158,10 @@ class Coordination(Options):
     """Multiply the coordinated distillation by the temperature squared."""
     delta: Literal["detached", "differentiated"] = setting("detached", part="inputs")
     """Hold the input weight 1 - p_y constant, or differentiate through it (the focal loss)."""
-    delta_scale: Literal["plain", "mean1", "per-class"] = setting("plain", part="inputs")
+    delta_scale: Literal["plain", "mean1", "per-class"] | None = setting(None, part="inputs", follows=READ)
     """Take the input weight as it is, divide it by its batch mean, or average it over the batch's images of a
     class."""
-    delta_softmax: Literal["host", "plain"] = setting("host", part="inputs")
+    delta_softmax: Literal["host", "plain"] | None = setting(None, part="inputs", follows=READ)
     """Take p_y from what the method's own classification loss normalises, or from the plain logits; they
     differ in FOSTER."""
     ic_terms: Literal["cls", "all"] = setting("cls", part="inputs")
@@ -120,7 +170,7 @@ class Coordination(Options):
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = setting("task", part="distillation")
     """Take a softmax for each past task, or one over all old classes."""
-    oc_reduce: Literal["sum", "mean", "share"] = setting("sum", part="distillation")
+    oc_reduce: Literal["sum", "mean", "share"] | None = setting(None, part="distillation", follows=READ)
     """Add up the distillation over past tasks, average it, or weigh each task by its share of old classes."""
     host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
     """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it,

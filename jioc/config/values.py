@@ -23,12 +23,17 @@ def make(**values: Any) -> Config:
         raise refusal(error) from None
     if given is None:
         return config
-    are_names = isinstance(given, (list, tuple)) and all(isinstance(path, str) for path in given)
-    refuse_if(not are_names, "given: it should be a list of settings, such as [method, later.epochs]")
+    check_given(given)
     for path in given:
         known = path in index.every() or path.startswith("options.")
         refuse_if(not known, f"given: {path!r} is no setting; names are as in [method, later.epochs]")
     return config.filled(tuple(path for path in flat(plain(config)) if path in given))
+
+
+def check_given(given: Any) -> None:
+    """Refuse what is no list of names."""
+    are_names = isinstance(given, (list, tuple)) and all(isinstance(path, str) for path in given)
+    refuse_if(not are_names, "given: it should be a list of settings, such as [method, later.epochs]")
 
 
 def plain(config: Config) -> Values:
@@ -46,7 +51,7 @@ def flat(values: Values, prefix: str = "") -> Values:
     """Turn nested settings into settings by dotted names."""
     paths: Values = {}
     for key, value in values.items():
-        paths |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+        paths |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
     return paths
 
 
@@ -98,6 +103,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     path = ".".join(place[:2] if place and place[0] in index.PARTS else place[:1]) or error.title
     name = index.setting(path).flag if prefix else path.rpartition(".")[2]
     why = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
+    if first["type"] == "less_than_equal":
+        why = f"it should be at most {first['ctx']['le']:.12g}"
     why = why.replace("input should be", "it should be")
     if first["type"] == "string_pattern_mismatch":
         why = "it should be auto, cpu, cuda or cuda:1"  # the only setting with a pattern

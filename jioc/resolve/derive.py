@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jioc.config import Config, Values, flat, index, nested, rescale_milestones
+from jioc.config import READINGS, Config, Values, flat, index, make, nested, rescale_milestones
 from jioc.data.catalogue import Entry, network_for, usual_canvas, with_name
 from jioc.data.find import find_dataset, image_size
 from jioc.methods import Spec, find_method, own_options
@@ -25,7 +25,7 @@ def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None
         entry = find_dataset(config.data)
     options = own_options(spec, config.options)
     known = Known(flat(dict(config.model_dump(), options=options.model_dump())), spec, entry).fill()
-    filled = Config.model_validate(nested(known.values)).filled(config.given)
+    filled = make(**nested(known.values)).filled(config.given)
     validate.validate(filled, spec, entry)
     return filled
 
@@ -107,6 +107,11 @@ def _network(known: Known, part: int) -> str | None:
     return usual or network_for(known.values.get("image_size") or 1)[part]
 
 
+def _read(known: Known, name: str) -> Any:
+    """An option of JIOC under the reading of its formulas that was chosen."""
+    return READINGS.get(str(known.values.get("coordination.reading")), {}).get(name)
+
+
 SCHEDULE: dict[str, Callable[..., Any]] = {  # the rules of each stage
     "epochs": _scaled,
     "lr": _scaled,
@@ -120,6 +125,7 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "backbone": partial(_network, part=0),
     "stem": partial(_network, part=1),
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,
+    **{f"coordination.{name}": partial(_read, name=name) for name in READINGS["printed"]},
     "init_seed": lambda known: known.values.get("seed"),
     "data_seed": lambda known: known.values.get("seed"),
     **{

@@ -13,6 +13,7 @@ from typing import Any
 
 from jioc.config import Values, nested
 from jioc.errors import refuse_unknown
+from jioc.events import Callback, ignore
 from jioc.methods import FIRST
 from jioc.resolve import recipe_file
 from jioc.resolve.pycil import METHODS
@@ -187,7 +188,8 @@ CONTROLS: dict[str, list[Values]] = {  # changes of each host alone: what JIOC o
     + [{"adjust": tau} for tau in (1, 1.5, 2)],
     "foster": [{}, {"options.beta1": 0}, {"options.new_columns": "drawn"}, {"adjust": 1}],
 }
-EVERYWHERE: list[Values] = [{}, MEAN1, {"oc_reduce": "mean"}, {"suppress_scale": "old-mean"}]
+PAIRED = ("icarl", "wa", "bic", "podnet", "der", "foster")  # hosts of the comparison that JIOC is put on
+EVERYWHERE: list[Values] = [{}, MEAN1, {"oc_reduce": "mean"}, {"oc_reduce": "share"}]
 EVERYWHERE += [MEAN1 | {"oc_reduce": "mean"}, {"adjust": 1}]
 COORDINATED: dict[str, list[Values]] = {  # changes of each host with JIOC
     "icarl": EVERYWHERE,
@@ -201,15 +203,35 @@ COORDINATED: dict[str, list[Values]] = {  # changes of each host with JIOC
 
 def readings() -> Runs:
     """Readings of JIOC on four hosts, CIFAR-100-LT, each changed alone, and controls, on a hold-out."""
-    runs: Runs = {}
-    for word, by_host in (("none", CONTROLS), ("jioc", COORDINATED)):
-        for host, change in ((host, change) for host, changes in by_host.items() for change in changes):
-            options = {name: value for name, value in change.items() if "." in name or name == "adjust"}
-            coordination = {"coordinate": word} | {k: v for k, v in change.items() if k not in options}
-            values = RES32_TAIL.values(host) | {"holdout": 0.1, "coordination": coordination}
-            shown = {name.removeprefix("options."): value for name, value in change.items()}
-            runs[f"{RES32_TAIL.prefix}-{host}-{_reading(word, shown)}"] = values | nested(options)
-    return runs
+    arms = (("none", CONTROLS), ("jioc", COORDINATED))
+    return {
+        name: values
+        for word, by_host in arms
+        for host, changes in by_host.items()
+        for name, values in _on_holdout(RES32_TAIL, host, word, changes)
+    }
+
+
+def readings_on_hosts() -> Runs:
+    """The readings that did best on four hosts, on six hosts of two columns, on a hold-out."""
+    averaged: Values = {"reading": "averaged"}
+    arms: list[tuple[str, list[Values]]] = [("none", [{}]), ("jioc", [averaged, MEAN1, averaged | MEAN1])]
+    return {
+        name: values
+        for column, host in itertools.product((RES32_TAIL, RES32_LARGE), PAIRED)
+        for word, changes in arms
+        for name, values in _on_holdout(column, host, word, changes)
+    }
+
+
+def _on_holdout(column: Column, host: str, word: str, changes: list[Values]) -> Iterator[tuple[str, Values]]:
+    """Runs of a host under a word of --coordinate, one for each change of options, by name."""
+    for change in changes:
+        options = {name: value for name, value in change.items() if "." in name or name == "adjust"}
+        coordination = {"coordinate": word} | {k: v for k, v in change.items() if k not in options}
+        values = column.values(host) | {"holdout": 0.1, "coordination": coordination}
+        shown = {name.removeprefix("options."): value for name, value in change.items()}
+        yield f"{column.prefix}-{host}-{_reading(word, shown)}", values | nested(options)
 
 
 def _reading(loss: str, change: Values) -> str:
@@ -295,6 +317,12 @@ RECIPES = {
             readings,
             seeds=(1,),
         ),
+        Recipe(
+            "readings-on-hosts",
+            "the best readings on six hosts of the long tail and of CIFAR-100, on a hold-out",
+            readings_on_hosts,
+            seeds=(1,),
+        ),
         Recipe("stems", "the first task of ResNet18 under each stem", stems, seeds=(1,)),
         Recipe(
             "parity", "the first task by the fast engine and op by op in fp32", parity, seeds=(1, 2, 3, 4, 5)
@@ -303,9 +331,9 @@ RECIPES = {
 }
 
 
-def find_recipe(name: str) -> Recipe:
+def find_recipe(name: str, tell: Callback = ignore) -> Recipe:
     """Find the recipe of that name, or read the one in a YAML file."""
     if name.endswith((".yaml", ".yml")):
-        return recipe_file.read(Path(name))
+        return recipe_file.read(Path(name), tell)
     refuse_unknown("recipe", name, RECIPES)
     return RECIPES[name]

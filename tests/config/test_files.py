@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from helpers.command import refused
 from jioc.cli.main import main
 from jioc.config import files
 
@@ -42,6 +43,27 @@ def test_what_is_no_yaml_is_named_with_its_line(
     path.write_text("method: icarl\nseed: 2020-13-45\n")
     assert main([*words, str(path)]) == 2
     assert capsys.readouterr().err == f"jioc: '{path}' cannot be read as YAML: month must be in 1..12\n"
+
+
+LISTS = "\n".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10))
+MERGED = "\n".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for i in range(1, 10))
+
+
+@pytest.mark.parametrize("words", [["run", "--config"], ["grid"]])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (f"a0: &a0 [1]\n{LISTS}\nlater: *a9\n", "line 7: cannot be read as YAML: more than 100,000 values"),
+        (f"a0: &a0 {{x: 1}}\n{MERGED}\n", "cannot be read as YAML: more than 100,000 values"),
+        ("options: &a {x: *a}\n", "line 2: cannot be read as YAML: an alias stands for a part of itself"),
+    ],
+)
+def test_aliases_that_never_end_are_refused(
+    text: str, told: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "wrong.yaml"
+    path.write_text("method: icarl\n" + text)
+    assert told in refused([*words, str(path)], capsys)
 
 
 def test_a_name_of_a_yaml_may_stand_over_the_one_it_takes_along(tmp_path: Path) -> None:

@@ -58,6 +58,13 @@ def test_a_label_names_only_what_is_not_usual_and_rows_of_a_kind_stand_together(
     assert names(*results) == want
 
 
+def test_the_reading_is_told_in_a_word_and_results_before_it_were_as_printed() -> None:
+    old = resolved(coordination={"coordinate": "jioc", "reading": "printed"})
+    del old["config"]["coordination"]["reading"]
+    new = [resolved(coordination={"coordinate": "jioc", "reading": word}) for word in ("printed", "averaged")]
+    assert names(*new) == names(old, new[1]) == ["iCaRL + JIOC", "iCaRL + JIOC, reading averaged"]
+
+
 def test_seeds_and_machine_are_never_told() -> None:
     results = [
         made(seed=1, device="cpu", **jioc(gamma2=5.0)),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jioc.config import READINGS
 from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
@@ -22,3 +23,12 @@ def test_settings_filled_in_twice_are_those_filled_in_once(tmp_path: Path) -> No
         assert resolve(once) == once
     with pytest.raises(Refused, match="^--memory and --memory-per-class exclude each other$"):
         resolve(settings.make(method="icarl", memory_per_class=3, memory=9))
+
+
+@pytest.mark.parametrize("reading", READINGS)
+def test_options_of_jioc_follow_from_the_reading_unless_they_are_given(reading: str) -> None:
+    chosen = {"coordinate": "jioc", "reading": reading}
+    filled = resolve(settings.make(method="icarl", coordination=chosen)).coordination
+    assert {name: getattr(filled, name) for name in READINGS[reading]} == READINGS[reading]
+    given = resolve(settings.make(method="icarl", coordination={**chosen, "delta_scale": "mean1"}))
+    assert given.coordination == filled.model_copy(update={"delta_scale": "mean1"})

@@ -2,11 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 EXTRAS := browser tensorboard wandb mlflow onnx avalanche ray slurm kernels
+SLURM := slurm-wlm slurmdbd munge mariadb-server
 comma := ,
 space := $() $()
+SECONDS := 600
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check reference test-extras clean
+.PHONY: demo test lint check reference fuzz test-extras clean
 
 demo: .venv/installed
 	$(BIN)/jioc demo
@@ -25,7 +27,11 @@ check: lint test
 reference: .venv/installed
 	$(BIN)/python -m jioc.cli.reference > docs/settings.md
 
-# what needs a browser or another heavy extra; installed here, where it may be
+# attacks on every command, for so long, on every core; what failed is kept in fuzz-failures/
+fuzz: .venv/tested
+	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS)
+
+# what needs a browser, a Slurm or another heavy extra; installed here, where it may be
 test-extras: .venv/extras
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m extras
 
@@ -43,6 +49,8 @@ test-extras: .venv/extras
 	  $(INSTALL) -e ".[$$extra]" || echo "$$extra cannot be installed here: its tests will skip"; done
 	command -v chromedriver >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium chromium-driver; } \
 	  || echo "no browser could be installed: its tests will skip"
+	command -v sacctmgr >/dev/null || { apt-get update -qq && apt-get install -y -qq $(SLURM); } \
+	  || echo "no Slurm could be installed: its tests will skip"
 	touch $@
 
 clean:

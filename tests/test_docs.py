@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|json|csv|yaml))`")
 OURS = {path.name for at in (ROOT, ROOT / "jioc") for path in at.iterdir() if path.is_dir()}
 MODULE = re.compile(r"(?:import|from) (jioc(?:\.\w+)*)")

@@ -1,9 +1,13 @@
-"""Time limits."""
+"""Time limits, and Ctrl-C at any moment."""
+
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from jioc.errors import Refused
-from jioc.stopping import duration
+from jioc.stopping import duration, signals
 
 
 @pytest.mark.parametrize(
@@ -16,3 +20,41 @@ def test_times(word: str, seconds: float | None) -> None:
     for wrong in (word, "soon", "-3m", "1:70"):
         with pytest.raises(Refused, match="--time-limit"):
             duration(wrong)
+
+
+CTRL_C = "os.kill(os.getpid(), signal.SIGINT)"
+MOMENTS = {  # when Ctrl-C comes, and what the command says then
+    "while it is imported": ("if name == 'pydantic': " + CTRL_C, ""),
+    "while it imports a command": ("if name == 'jioc.cli.list': " + CTRL_C, "jioc: stopped\n"),
+    "inside a library that makes another error of it": (
+        "if name == 'jioc.cli.list':\n            try: " + CTRL_C + "\n"
+        "            except KeyboardInterrupt: raise RecursionError",
+        "jioc: stopped\n",
+    ),
+    "once it has ended": (f"pass\natexit.register(lambda: {CTRL_C})", ""),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ctrl_c_shows_no_traceback(moment: str) -> None:
+    does, told = MOMENTS[moment]
+    code = f"""import atexit, os, runpy, signal, sys
+class Watch:
+    def find_spec(self, name, *_):
+        {does}
+sys.meta_path.insert(0, Watch())
+sys.argv[1:] = ["list", "methods"]
+runpy.run_module("jioc", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, told)
+
+
+def test_nohup_is_respected() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, before)

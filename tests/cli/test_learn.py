@@ -68,6 +68,16 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+def test_learning_that_diverges_in_its_last_step_leaves_the_model_as_it_was(
+    place: Path, run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = contents(run)
+    one_step = ["--lr", "1e9", "--epochs", "1", "--batch-size", "500", "--device", "cpu"]
+    assert main(["learn", str(run), str(place / "two"), *one_step]) == 1
+    assert "not finite, so training has diverged" in capsys.readouterr().err
+    assert contents(run) == before
+
+
 def test_a_run_and_learning_on_give_the_weights_of_one_run(
     place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -291,14 +301,20 @@ def test_one_process_writes_to_a_folder(place: Path, run: Path, capsys: pytest.C
     assert "another process is writing to" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 75), (signal.SIGHUP, 75)]
+)
 def test_stopped_while_it_learns_the_model_is_as_it_was(
-    place: Path, run: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals,
+    status: int,
+    place: Path,
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     before = contents(run)
-    monkeypatch.setattr(
-        "jioc.methods.icarl.ICaRL.before_step", lambda *a: os.kill(os.getpid(), signal.SIGINT)
-    )
-    assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == 130
+    monkeypatch.setattr("jioc.methods.icarl.ICaRL.before_step", lambda *a: os.kill(os.getpid(), number))
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == status
     assert capsys.readouterr().err.endswith("jioc: stopped; the model is as it was\n")
     assert contents(run) == before
 

@@ -3,6 +3,7 @@
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -80,6 +81,28 @@ def test_a_folder_that_is_taken_is_left_alone(
     assert main(["run", "replay", *QUICK, "--out", str(other / "thesis.tex")]) == 2
 
 
+def test_a_finished_run_stays_though_its_checkpoints_are_gone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    words = ["run", "replay", *QUICK, "--out", str(out), "--resume"]
+    assert main(words) == 0
+    shutil.rmtree(out / "checkpoint")
+    before = files(out)
+    assert main(words) == 0
+    assert "the run is finished; its result and its model stay as they are" in capsys.readouterr().err
+    assert files(out) == before
+    unfinished = json.loads((out / "result.json").read_bytes()) | {"complete": False}
+    (out / "result.json").write_text(json.dumps(unfinished))
+    before = files(out)
+    for held in ("result.json", "model.json"):
+        assert main(words) == 1, held
+        assert "no whole checkpoint is left" in capsys.readouterr().err
+        assert files(out) == before
+        (out / "result.json").unlink(missing_ok=True)
+        before.pop("result.json", None)
+
+
 def test_a_run_repeats_from_its_config(tmp_path: Path) -> None:
     first, second, changed = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     assert (
@@ -132,7 +155,9 @@ def test_the_papers_long_tail_starts_on_the_official_files(
     )
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 75), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 75), (signal.SIGHUP, 75), (signal.SIGINT, 130)]
+)
 def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ["run", "icarl", "--epochs", "12", "--memory", "40", "--device", "cpu", "--out", str(out)]
@@ -177,6 +202,7 @@ def test_a_time_limit_leaves_a_run_that_says_resume_me(
     again = shlex.join(["jioc", *words, "--time-limit", "0.001", "--resume"])
     for given in ([], ["--resume"]):
         assert main([*words, "--time-limit", "0.001", *given]) == 75
+        (tmp_path / "run" / "checkpoint" / "²").mkdir(exist_ok=True)  # a digit that is no number
         assert capsys.readouterr().err == f"jioc: stopped; the run can be resumed; to go on: {again}\n"
     assert main([*words, "--resume", "--time-limit", "2h"]) == 0
     assert json.loads((tmp_path / "run" / "result.json").read_bytes())["complete"]
@@ -185,3 +211,19 @@ def test_a_time_limit_leaves_a_run_that_says_resume_me(
 def test_a_diverging_loss_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "replay", *QUICK, "--lr", "1e30", "--out", str(tmp_path / "x")]) == 1
     assert "not finite in task 1, epoch" in capsys.readouterr().err
+
+
+ONE_STEP = ["--data", "digits", "--task-sizes", "10", "--first-epochs", "1", "--batch-size", "2000"]
+
+
+@pytest.mark.parametrize(
+    ("lr", "why"), [("1e6", "scores of the read-out 'cnn' are not finite"), ("1e38", "are not finite")]
+)
+def test_a_model_that_diverges_in_its_last_step_is_not_kept(
+    lr: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*ONE_STEP, "--memory", "0", "--device", "cpu", "--lr", lr, "--out", str(tmp_path / "x")]
+    assert main(["run", "finetune", *words]) == 1
+    told = capsys.readouterr().err
+    assert why in told and "training has diverged; a smaller --lr may help" in told
+    assert not (tmp_path / "x" / "result.json").exists() and not (tmp_path / "x" / "model.json").exists()

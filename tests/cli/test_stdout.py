@@ -52,3 +52,12 @@ def test_an_output_that_lacks_a_letter_ends_no_command(tmp_path: Path, how: dict
         told.append(done.stdout.decode("ascii"))
     assert "cnn 50.00 (old     -, new 50.00)" in told[0]
     assert "55.00 +- 7.07" in told[1] and "??" in told[1]
+
+
+def test_a_full_device_is_a_sentence(tmp_path: Path) -> None:
+    runs = str(keep(tmp_path, made()))
+    for words in (["table", runs], ["list", "methods"], ["--version"], ["run", "--help"]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([sys.executable, "-m", "jioc", *words], stdout=full, stderr=subprocess.PIPE)
+        told = b"jioc: standard output cannot be written: No space left on device\n"
+        assert (done.returncode, done.stderr) == (1, told)

@@ -1,25 +1,21 @@
 """Grids on a Ray cluster of two nodes and on submitit's local executor: whatever dies, runs end as alone."""
 
-import collections
-import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from helpers.runs import complete, events, outcome
+from helpers.drivers import Driver, must_be_as_alone
+from helpers.runs import complete, events
 from jioc.cli.main import main
 from jioc.grid import options as launch
 from jioc.grid import slurm as on_slurm
-from jioc.grid.plan import plan, read_json
+from jioc.grid.plan import plan
 from jioc.resolve import recipes
 
 pytestmark = [
@@ -53,58 +49,6 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "eight.yaml").write_text(yaml.safe_dump(GRID))
     assert main(["grid", str(folder / "eight.yaml"), "--pack", "2", "--out", str(folder / "alone")]) == 0
     return folder
-
-
-class Driver:
-    """`jioc grid` in a process of its own; its words go to a file, because its jobs may outlive it."""
-
-    def __init__(self, file: Path, out: Path, *words: str):
-        self.out, self.log = out, out.with_suffix(".log")
-        with self.log.open("w") as log:
-            command = [sys.executable, "-m", "jioc", "grid", str(file), "--out", str(out), *words]
-            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-
-    def until(self, holds: Callable[[], Any]) -> Any:
-        """What becomes true while it works."""
-        while not (found := holds()):
-            assert self.process.poll() is None, self.log.read_text()
-            time.sleep(0.05)
-        return found
-
-    def running(self) -> dict[str, int]:
-        """The process of each run that has begun and not ended."""
-        at: dict[str, int] = {}
-        with contextlib.suppress(FileNotFoundError):
-            for line in events(self.out):
-                if line["event"] == "begins":
-                    at[line["run"]] = line["pid"]
-                else:
-                    at.pop(line["run"], None)
-        return at
-
-    def busy(self) -> tuple[str, int] | None:
-        """A run that has learnt one or two of its four tasks, and its process."""
-        for name, pid in self.running().items():
-            if 0 < len((read_json(self.out / name / "result.json") or {"tasks": []})["tasks"]) < 3:
-                return name, pid
-        return None
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-
-    def end(self, status: int = 0) -> str:
-        assert self.process.wait() == status, self.log.read_text()
-        return self.log.read_text()
-
-
-def must_be_as_alone(out: Path, alone: Path, runs: int = 8) -> None:
-    """Every run is finished, none twice, and equals the one that was left in peace."""
-    assert len(complete(out)) == runs
-    ended = collections.Counter(line["run"] for line in events(out) if line["event"] == "finished")
-    assert set(ended.values()) == {1}
-    for name in complete(out):
-        assert outcome(out / name) == outcome(alone / name), name
 
 
 # --- Ray ---

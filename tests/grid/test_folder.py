@@ -2,6 +2,9 @@
 
 import itertools
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +14,7 @@ from helpers.grids import BASE, half_way
 from helpers.runs import outcome
 from jioc.errors import Interrupted
 from jioc.grid import folder as run_folder
-from jioc.grid.folder import newest_checkpoint, read_files, write_files
+from jioc.grid.folder import newest_checkpoint, read_files, scratch, write_files
 from jioc.training.run import run
 
 
@@ -83,3 +86,35 @@ def test_what_changes_while_it_is_packed_is_not_sent_half(
     next((tmp_path / "run" / "checkpoint").glob(f"{newest_checkpoint(tmp_path / 'run')}/begin")).unlink()
     with pytest.raises(FileNotFoundError):
         read_files(tmp_path / "run", whole=False)
+
+
+HOLD = """
+import sys
+from jioc.grid.folder import scratch
+
+with scratch() as folder:
+    print(folder, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_the_scratch_folder_of_a_killed_process_is_removed_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    killed, working = (subprocess.Popen([sys.executable, "-c", HOLD], **pipes) for _ in range(2))
+    folders = [Path(child.stdout.readline().strip()) for child in (killed, working)]
+    others = tmp_path / "jioc-scratch-link"
+    others.symlink_to(tmp_path.parent, target_is_directory=True)
+    killed.kill()
+    killed.communicate()
+    for folder in folders:
+        (folder / "run").mkdir()
+        os.utime(folder, (0, 0))
+    with scratch() as own:
+        assert [folder.exists() for folder in folders] == [False, True] and own.is_dir()
+    assert not own.exists() and others.is_symlink()
+    working.communicate()
+    assert working.returncode == 0 and not folders[1].exists()

@@ -4,9 +4,14 @@ import errno
 import itertools
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +29,7 @@ from jioc.errors import Interrupted
 from jioc.grid.plan import plan
 from jioc.resolve import recipes
 from jioc.training.run import run
+from jioc.training.store import locked
 
 
 def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
@@ -158,10 +164,17 @@ def test_a_finished_grid_on_a_read_only_disk_is_finished(
     assert "cannot be brought up to date: Read-only file system" in capsys.readouterr().out
 
 
+def run_until(words: list[str], stop: Callable[[], bool]) -> int:
+    """Run a grid to which that says when a signal has come."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grid, "signals", lambda: nullcontext(stop))
+        return grid.main(words)
+
+
 def test_an_interrupted_grid_says_so_and_begins_no_other_run(tmp_path: Path) -> None:
     asked = itertools.count()
     with pytest.raises(Interrupted, match="0 of 4 runs are finished"):
-        grid._main([recipe_file(tmp_path, **BOTH), "--out", str(tmp_path / "out")], lambda: next(asked) > 3)
+        run_until([recipe_file(tmp_path, **BOTH), "--out", str(tmp_path / "out")], lambda: next(asked) > 3)
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["grid.jsonl", "none-seed1"]
     assert [line["event"] for line in events(tmp_path / "out")] == ["begins", "stopped"]
 
@@ -176,9 +189,9 @@ def test_a_grid_tells_the_notes_of_its_data_and_can_be_stopped_while_images_are_
     words += ["--out", str(tmp_path / "out")]
     asked = itertools.count()
     with pytest.raises(Interrupted, match="0 of 2 runs are finished"):
-        grid._main(words, lambda: next(asked) > 0)  # once before the run, then as the first image is decoded
+        run_until(words, lambda: next(asked) > 0)  # once before the run, then as the first image is decoded
     assert not (tmp_path / "out").exists() and not list((tmp_path / "cache").glob("*/about.json"))
-    assert grid._main(words, lambda: False) == 0
+    assert run_until(words, lambda: False) == 0
     assert capsys.readouterr().out.count("'a/broken.png'") == 1
 
 
@@ -212,6 +225,42 @@ def test_a_finished_grid_speaks_of_the_paper_where_the_paper_has_its_settings(
     assert main(["grid", recipe, "--only", "*jioc", "--seeds", "1", "--out", str(tmp_path)]) == 0
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("the run is finished") and ("--paper" in last) == beside
+
+
+def test_a_damaged_result_is_left_out_of_the_table_by_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["grid", recipe_file(tmp_path, **BOTH), "--seeds", "1", "--out", str(tmp_path)]
+    recipe = recipes.find_recipe(words[1])
+    for job in plan(recipe, (1,), None, 1.0, lambda spec: {}, tmp_path):
+        job.folder.mkdir()
+        ran = made(classes=10, tasks=2) | {"config": settings.plain(job.config)}
+        if job.name == "none-seed1":
+            ran |= {"data": [], "tasks": 3}
+        (job.folder / "result.json").write_text(json.dumps(ran))
+    assert main([*words, "--dry-run"]) == 0
+    assert main(words) == 0
+    told = capsys.readouterr().out
+    assert "note: left out: " in told and "none-seed1/result.json" in told and "iCaRL + JIOC" in told
+
+
+def test_a_matrix_of_too_many_runs_is_refused_before_it_is_expanded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    axes = dict.fromkeys(("memory", "order_seed", "batch_size", "data_seed", "init_seed"), [*range(100, 130)])
+    answer = refused(["grid", recipe_file(tmp_path, matrix=axes), "--dry-run"], capsys)
+    assert "these are 24,300,000 runs, and a grid has at most 10,000" in answer
+    seeds = [str(seed) for seed in range(101)]
+    words = ["grid", recipe_file(tmp_path, matrix={"memory": [*range(10, 110)]}), "--seeds", *seeds]
+    assert "these are 10,100 runs" in refused([*words, "--dry-run"], capsys)
+
+
+def test_a_signal_ends_a_grid_that_is_still_being_planned(tmp_path: Path) -> None:
+    own = tmp_path / "own.py"  # planning reads it, and a signal comes meanwhile
+    own.write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(60)\n")
+    recipe = recipe_file(tmp_path, runs={"own": {"method": str(own)}})
+    command = [sys.executable, "-m", "jioc", "grid", recipe, "--dry-run"]
+    assert subprocess.run(command, timeout=30, check=False).returncode == -signal.SIGTERM
 
 
 def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -277,3 +326,34 @@ def test_without_its_extra_a_launcher_says_what_to_install(
         ["grid", recipe_file(tmp_path, **BOTH), "--on", place, "--out", str(tmp_path / "out")], capsys
     )
     assert f"pip install 'jioc[{place}]'" in told and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_run_that_another_grid_is_at_is_waited_for(
+    ends: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`ends`: the other has finished it; otherwise it was stopped, and this one goes on."""
+    short = {"task_sizes": [5, 5], "first": {"epochs": 1}, "later": {"epochs": 1}}
+    words = ["grid", recipe_file(tmp_path, runs={"a": short, "b": short}), "--seeds", "1", "--out"]
+    alone, both = tmp_path / "alone", tmp_path / "both"
+    assert main([*words, str(alone)]) == 0
+    (both / "a-seed1").mkdir(parents=True)
+    lock = locked(both / "a-seed1")
+
+    def other() -> None:
+        while "b-seed1" not in complete(both):
+            time.sleep(0.05)
+        if ends:
+            shutil.copytree(alone / "a-seed1", both / "a-seed1", dirs_exist_ok=True)
+        lock.close()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    capsys.readouterr()
+    assert main([*words, str(both)]) == 0
+    thread.join()
+    told = capsys.readouterr().out
+    assert "a-seed1  note: another process is at work on it, and is waited for" in told
+    assert "failed" not in told and "all 2 runs are finished" in told
+    assert ("a-seed1  begins" in told) is not ends
+    assert outcome(both / "a-seed1") == outcome(alone / "a-seed1")

@@ -1,5 +1,7 @@
 """Slurm without a cluster: what a job asks for."""
 
+import signal
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,6 +43,21 @@ def test_a_slurm_job_asks_for_what_was_said() -> None:
         "slurm_signal_delay_s": 120,
         "slurm_additional_parameters": {"partition": "gpu", "mem": "8G"},
     }
-    for wrong in ({"gpus_per_run": 0.5}, {"sbatch": ("partition",)}, {"time_limit": "soon"}):
+    hurried = on_slurm.parameters(launch.make(on="slurm", time_limit="1m", time_to_save=10))
+    assert (hurried["timeout_min"], hurried["slurm_signal_delay_s"]) == (1, 10)
+    wrongs = [{"gpus_per_run": 0.5}, {"sbatch": ("partition",)}, {"time_limit": "soon"}, {"time_limit": "2m"}]
+    for wrong in wrongs:
         with pytest.raises(Refused, match="--"):
             on_slurm.parameters(launch.make(on="slurm", **wrong))
+
+
+def test_a_job_that_is_done_does_not_heed_its_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python ends, its handlers are gone, and the signal would kill a job that has done everything."""
+    environment = SimpleNamespace(_usr_sig=lambda: signal.SIGUSR2)
+    monkeypatch.setitem(sys.modules, "submitit", SimpleNamespace(JobEnvironment=lambda: environment))
+    before = signal.getsignal(signal.SIGUSR2)
+    try:
+        assert on_slurm.JobRuns([], 1)() == {}
+        assert signal.getsignal(signal.SIGUSR2) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGUSR2, before)

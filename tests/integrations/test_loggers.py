@@ -96,6 +96,19 @@ def test_a_row_that_was_kept_but_not_told_is_told_on_resuming(
     check(logged, result)
 
 
+@pytest.mark.parametrize(
+    "content", [[], {"stages": {"a": 1}, "logged": {}}, {"stages": {}, "logged": {"wandb": 5}}], ids=str
+)
+def test_a_damaged_record_of_what_was_logged_is_refused(
+    content: Any, tmp_path: Path, small: dict[str, Any], logged: Logged
+) -> None:
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / "logged.json").write_text(json.dumps(content))
+    live = Live(["wandb"], resolve(settings.make(method="icarl", **small)), tmp_path)
+    with pytest.raises(Refused, match="logged.json' is damaged, so live logs cannot go on"):
+        run(method="icarl", **small, callback=live)
+
+
 def test_without_its_package_a_sink_names_its_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in SINKS:
         for module in [m for m in sys.modules if m.split(".")[0] == name]:
@@ -152,8 +165,10 @@ def read_tensorboard(place: Path) -> Iterator[tuple[str, int, float]]:
 
 def read_wandb(place: Path) -> Iterator[tuple[str, int, float]]:
     """W&B's own messages, by its reader of the file where the version has one in Python, else by ours."""
+    import wandb
     from wandb.proto import wandb_internal_pb2 as messages
 
+    wandb.teardown()  # its own process may still be writing
     try:
         from wandb.sdk.internal.datastore import DataStore
     except ImportError:

@@ -218,6 +218,26 @@ def test_layouts_of_the_same_images_give_the_same() -> None:
     assert np.array_equal(answers(grey / 7), answers((grey / 7)[..., None]))
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (np.array([2**53, 2**53 + 1]), np.array([7.0])),
+        (np.array([7.0]), np.array([2**53 + 1])),
+        (np.array([2**63 - 1]), np.array([2**63], np.uint64)),
+    ],
+)
+def test_labels_that_another_type_would_merge_are_refused(first: np.ndarray, second: np.ndarray) -> None:
+    classifier = IncrementalClassifier("icarl", epochs=1, memory=8, device="cpu", random_state=0)
+    x = np.random.default_rng(0).normal(size=(8, 3)).astype(np.float32)
+    classifier.partial_fit(x, np.resize(first, 8))
+    for more in ({}, {"classes": [*first, *second]}):
+        with pytest.raises(ValueError, match="give all labels in one type"):
+            classifier.partial_fit(x + 9, np.resize(second, 8), **more)
+    with pytest.raises(ValueError, match="give all labels in one type"):
+        classifier.partial_fit(x, np.resize(first, 8), classes=second)
+    assert classifier.classes_.tolist() == first.tolist() and classifier.classes_.dtype == first.dtype
+
+
 def test_the_scale_of_floats_is_measured() -> None:
     x, y = pictures()
     small, large = (IncrementalClassifier(**QUICK).fit(x * f, y).predict(x * f) for f in (0.125, 4.0))
@@ -353,3 +373,22 @@ def test_schedules_without_effect_are_refused(door: str) -> None:
     told = "^milestones: without effect, because the rate falls along a cosine; add decay steps$"
     with pytest.raises(ValueError, match=told):
         getattr(model, door)(*blobs())
+
+
+def test_an_estimator_that_diverges_in_its_last_step_is_not_fitted() -> None:
+    x, y = pictures()
+    one_step = IncrementalClassifier(
+        lr=1e6, epochs=1, batch_size=60, random_state=0, device="cpu", settings={"first_epochs": 1}
+    )
+    with pytest.raises(RuntimeError, match="not finite, so training has diverged; a smaller lr may help"):
+        one_step.fit(x, y)
+    assert not hasattr(one_step, "learner_")
+    classifier = IncrementalClassifier(**QUICK).fit(x, y)
+    before = classifier.predict_proba(x)
+    with pytest.raises(RuntimeError, match="not finite"):  # by plain replay
+        classifier.set_params(lr=1e6, epochs=1, batch_size=200).partial_fit(x, y)
+    assert np.array_equal(classifier.predict_proba(x), before)
+    classifier.learner_.method.net.head.weight.data.fill_(np.nan)
+    for answer in (classifier.predict, classifier.predict_proba, classifier.decision_function):
+        with pytest.raises(RuntimeError, match="not finite"):
+            answer(x)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.formulas import close, numbers
+from helpers.formulas import BATCH, TASK, close, method, numbers
 from jioc.methods import coil
+from jioc.types import Output
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -51,3 +52,13 @@ def test_coil_a_lone_class_passes_its_weights_on() -> None:
     row = numbers(1, 4)
     ahead = coil.transported(row, numbers(1, 4, seed=1), numbers(3, 4, seed=2), 0.464)
     close(ahead, row.expand(3, 4))
+
+
+def test_coil_the_targets_of_its_distillations_are_constants() -> None:
+    host, z, f = method("coil"), numbers(6, 7).requires_grad_(), numbers(6, 8).float().requires_grad_()
+    assert isinstance(host, coil.COIL)
+    host.ahead, host.back = numbers(2, 8).float(), numbers(5, 8).float()
+    terms = host.loss(BATCH, Output(z, f, []), Output(numbers(6, 5, seed=1), f, []), TASK)
+    for name, given in {"kd": z, "forward": z, "backward": f}.items():
+        grads = torch.autograd.grad(terms[name].sum(), (z, f), allow_unused=True, retain_graph=True)
+        assert [g is None for g in grads] == [given is not z, given is not f]

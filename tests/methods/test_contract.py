@@ -160,6 +160,7 @@ BESIDE = 'headline="far", readouts=("cnn", "far")'
             '{"head": z + len(self.means)}',
             "the readouts of reads are 'head'; a dict of scores with 'cnn' among",
         ),
+        ("", '{"cnn": z, "../far": z}', "the readouts of reads: '../far' is no name; a name has"),
         (BESIDE, '{"cnn": z}', "reads is judged by 'far', and its readouts have given 'cnn'"),
     ],
 )

@@ -47,6 +47,20 @@ def test_ssil_trains_on_four_new_images_to_an_exemplar() -> None:
         assert len(batch) == 80 and sum(i in held for i in batch.tolist()) == 16
 
 
+def test_coil_looks_at_exemplars_and_new_images_alone() -> None:
+    run, asked = started("coil", 1, memory=40, later={"epochs": 2}), set[int]()
+    held, real = set(run.method.memory.index.tolist()), run.features
+
+    def features(net: Any, index: torch.Tensor, **how: Any) -> torch.Tensor:
+        asked.update(index.tolist())
+        return real(net, index, **how)
+
+    run.features = features  # type: ignore[method-assign]
+    run.learn_next()
+    old = {i for i in asked if run.train.labels[i] < 4}
+    assert old == held and len(asked) > len(old)
+
+
 def test_bic_fits_its_bias_on_images_that_the_first_stage_did_not_see() -> None:
     run = started("bic", 1, memory=200)
     (first, _, _), (second, options, _) = recorded(run)

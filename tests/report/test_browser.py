@@ -256,3 +256,15 @@ def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds
         assert "52.00 ± 2.83" in text(browser, "#summary tbody") and all_of(
             browser, '[data-chart="unaligned-old"] path'
         )
+
+
+def test_a_page_of_odd_results_is_drawn_whole(browser: Any, tmp_path: Path) -> None:
+    odd = made(memory=500)
+    odd["tasks"][-1]["diagnostics"]["confusion"] = "x"
+    named = read_out(made(memory=250), "constructor", 3.0)
+    for row in named["tasks"]:
+        row["seconds"] = 1e16 + 2 * row["task"]  # so close that a tick's step is lost
+    runs = keep(tmp_path / "runs", made(), odd, named)
+    assert main(["report", str(runs), "-o", str(tmp_path / "page.html")]) == 0
+    show(browser, tmp_path / "page.html")
+    assert "run-001/result.json" in text(browser, "header") and all_of(browser, "#time table")

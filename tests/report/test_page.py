@@ -107,7 +107,8 @@ def test_a_page_replaces_an_older_one_whole_or_not_at_all(
 ) -> None:
     runs = str(keep(tmp_path / "runs", made()))
     out = tmp_path / "page.html"
-    out.write_text("an earlier page")
+    assert main(["report", runs, "-o", str(out)]) == 0
+    out.write_text(out.read_text() + "an earlier page")
     assert main(["report", runs, "-o", str(out)]) == 0 and "an earlier page" not in out.read_text()
     assert main(["report", runs, "-o", str(tmp_path / "nowhere" / "page.html")]) == 1
     assert "cannot be written" in capsys.readouterr().err

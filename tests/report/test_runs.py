@@ -246,9 +246,25 @@ def without(name: str) -> dict[str, Any]:
         ("commits", [3], "'commits'"),
         ("data", [3], "'data'"),
         ("data", {"fingerprint": 3}, "'data'"),
+        ("config.tasks", 10**9, "1,000,000,000 tasks for 10 classes"),
+        ("config.tasks", 10**15, "setting 'tasks'"),
+        ("tasks.4.diagnostics.confusion", "x", "task 5 of"),
+        ("tasks.4.diagnostics.confusion", ["x"], "task 5 of"),
+        ("tasks.4.diagnostics.confusion", ["10:1"], "more than its 10 classes"),
+        ("tasks.4.diagnostics.confusion", [[1] * 11], "more than its 10 classes"),
+        ("tasks.4.diagnostics.weight_norms", [1.0] * 11, "more than its 10 classes"),
+        ("tasks.4.diagnostics.mean_logits", [1e300], "task 5 of"),
+        ("tasks.4.cnn.per_class", [1.0] * 11, "'cnn' has more figures"),
+        ("tasks.4.cnn.per_task", [1.0] * 6, "'cnn' has more figures"),
+        ("tasks.1.classes", [4, 2], "the classes of task 2"),
+        ("tasks.1.classes", [2, 10**400], "task 2 of"),
+        ("tasks.4.classes", [8, 11], "the classes of task 5"),
+        ("tasks.1.readouts", {"../../x": {"all": 1.0}}, "task 2 of"),
+        ("tasks.1.readouts", {"\x1b[2J": {"all": 1.0}}, "task 2 of"),
+        ("counts", [500], "it counts the images of 1 classes and names 10"),
     ],
 )
-def test_a_damaged_result_is_refused_by_name(
+def test_a_damaged_result_is_left_out_by_name(
     place: str, value: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = made()
@@ -257,11 +273,19 @@ def test_a_damaged_result_is_refused_by_name(
     for word in path:
         holder = holder[int(word) if word.isdecimal() else word]
     holder[last] = value
-    keep(tmp_path, made(seed=2), result)
-    for command in (["table", "--by-task"], ["report", "--out", str(tmp_path / "page.html")]):
-        answer = refused([*command, str(tmp_path)], capsys)
-        assert told in answer and "run-001/result.json" in answer
-    assert not (tmp_path / "page.html").exists()
+    keep(tmp_path / "two", made(seed=2), result)
+    keep(tmp_path / "one", result)
+    page, drawn = tmp_path / "page.html", tmp_path / "drawn"
+    for command in (["table", "--by-task"], ["report", "--out", str(page), "--figures", str(drawn)]):
+        assert told in refused([*command, str(tmp_path / "one")], capsys) and not page.exists()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jioc.report.figures.draw", lambda groups: {})  # drawing is slow
+        for command in (["table", "--by-task"], ["report", "--out", str(page), "--figures", str(drawn)]):
+            assert main([*command, str(tmp_path / "two")]) == 0
+            answer = "".join(capsys.readouterr())
+            assert "left out: " in answer and "run-001/result.json" in answer and told in answer
+    shown = page.read_text()
+    assert '"name":"seed 2"' in shown and '"name":"seed 1"' not in shown and "run-001/result.json" in shown
 
 
 def test_what_another_version_may_say_is_read(tmp_path: Path) -> None:

@@ -1,10 +1,13 @@
 """Checkpoints: what they hold, damaged ones, and a disk that is full."""
 
+import hashlib
 import itertools
+import json
 import os
 import pickle
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,8 +17,9 @@ from safetensors import SafetensorError
 from helpers.hostile import Hostile
 from helpers.resuming import LONGER, interrupted
 from helpers.runs import collect_notes, outcome
-from jioc.errors import Failed
-from jioc.training.checkpoint import pack, unpack, verified
+from jioc.errors import Failed, Refused
+from jioc.files import read_json
+from jioc.training.checkpoint import State, pack, unpack, verified
 from jioc.training.run import run
 
 
@@ -72,6 +76,82 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     run(**LONGER, out=stopped, resume=True, callback=collect_notes(notes))
     assert len(notes) == 1 and notes[0].startswith(f"checkpoint {newest.name} is damaged and not used")
     assert outcome(stopped) == outcome(alone)
+
+
+def edit(checkpoint: Path, name: str, change: Callable[[State], object]) -> None:
+    """Change a state, and its checksum with it."""
+    state = unpack(checkpoint / name)
+    change(state)
+    (checkpoint / name).write_bytes(pack(state))
+    checksums = read_json(checkpoint / "checksums.json")
+    checksums[name] = hashlib.sha256((checkpoint / name).read_bytes()).hexdigest()
+    (checkpoint / "checksums.json").write_text(json.dumps(checksums))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"rows": 5}, {"rows": [{"x": 1}]}, {"method": None}, {"generators": {"order": 1}}, {"trained": {}}],
+    ids=str,
+)
+def test_a_state_of_odd_content_is_damaged_though_its_checksum_is_right(
+    values: State, alone: Path, tmp_path: Path
+) -> None:
+    newest, _ = interrupted(tmp_path / "run")
+    edit(newest, "begin", lambda state: state.update(values))
+    notes: list[str] = []
+    run(**LONGER, out=tmp_path / "run", resume=True, callback=collect_notes(notes))
+    assert notes[0].startswith(f"checkpoint {newest.name} is damaged and not used") and "\n" not in notes[0]
+    assert outcome(tmp_path / "run") == outcome(alone)
+
+
+@pytest.mark.parametrize(
+    "plan", [{"channels": 10**9}, {"backbone": "nosuch"}, {"backbones": 10**9, "kind": "expanding", "aux": 1}]
+)
+def test_no_network_is_made_that_its_tensors_do_not_fit(plan: State, tmp_path: Path) -> None:
+    newest, before = interrupted(tmp_path / "run")
+    for folder in (newest, before):
+        edit(folder, "begin", lambda state: state["method"]["net"]["plan"].update(plan))
+    with pytest.raises(Failed, match="no whole checkpoint"):
+        run(**LONGER, out=tmp_path / "run", resume=True)
+
+
+@pytest.mark.parametrize("size", [-5, "x", None])
+def test_a_log_of_odd_length_is_left_alone(size: object, tmp_path: Path) -> None:
+    newest, before = interrupted(tmp_path / "run")
+    for folder in (newest, before):
+        edit(folder, list(verified(folder))[-1], lambda state: state.update(log=size))
+    log = (tmp_path / "run" / "log.jsonl").read_bytes()
+    with pytest.raises(Failed, match="no whole checkpoint"):
+        run(**LONGER, out=tmp_path / "run", resume=True)
+    assert (tmp_path / "run" / "log.jsonl").read_bytes() == log
+
+
+def test_a_checkpoint_opens_its_own_files_alone(alone: Path, tmp_path: Path) -> None:
+    newest, _ = interrupted(tmp_path / "run")
+    other = tmp_path / "other"
+    other.write_bytes(b"x")
+    checksums = read_json(newest / "checksums.json")
+    named = {str(other): hashlib.sha256(b"x").hexdigest(), **checksums}
+    (newest / "checksums.json").write_text(json.dumps(named))
+    notes: list[str] = []
+    run(**LONGER, out=tmp_path / "run", resume=True, callback=collect_notes(notes))
+    assert notes == [f"checkpoint {newest.name} is damaged and not used: its list of checksums is not whole"]
+    assert outcome(tmp_path / "run") == outcome(alone)
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", ".lock", "checkpoint"])
+def test_a_link_in_a_runs_folder_is_not_written_through(name: str, tmp_path: Path) -> None:
+    interrupted(tmp_path / "run")
+    (tmp_path / "run" / name).rename(tmp_path / "elsewhere")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "elsewhere")
+    before = tree(tmp_path / "elsewhere")
+    with pytest.raises(Refused, match=f"{re.escape(name)}'.* a link"):
+        run(**LONGER, out=tmp_path / "run", resume=True)
+    assert tree(tmp_path / "elsewhere") == before
+
+
+def tree(path: Path) -> dict[Path, bytes]:
+    return {file: file.read_bytes() for file in [path, *path.rglob("*")] if file.is_file()}
 
 
 def test_without_a_whole_checkpoint_it_says_so_and_touches_nothing(tmp_path: Path) -> None:

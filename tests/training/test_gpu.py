@@ -27,13 +27,14 @@ pytestmark = pytest.mark.gpu
 
 EXACT: dict[str, Any] = {"precision": "fp32", "deterministic": True, "compile": False, "device": "cuda"}
 JIOC = {"coordinate": "jioc"}
+READINGS = [JIOC | change for change in ({}, {"reading": "averaged"}, {"delta_scale": "mean1"})]
 
 
 def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:
     """Weights after 20 steps of the second task of iCaRL + JIOC, the last of each epoch's five smaller."""
-    values = {"later": {"epochs": 4}} | values
+    values = {"later": {"epochs": 4}, "coordination": JIOC} | values
     config = resolve(settings.make(method="icarl", task_sizes=(5, 5), memory=20, batch_size=128, 
-                                   coordination=JIOC, backbone="resnet32", **values))  # fmt: skip
+                                   backbone="resnet32", **values))  # fmt: skip
     r = Run(preflight(config, load_dataset(config)))
     r.method.net.grow(5, r.method.generator)
     r.method.memory.classes = [torch.from_numpy(index[:4]) for index in r.scenario.train[:5]]
@@ -45,8 +46,11 @@ def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:
     return {name: value.cpu() for name, value in r.method.net.state_dict().items()}
 
 
-def test_a_graph_gives_the_weights_of_eager_bit_for_bit() -> None:
-    assert same(after_twenty_steps(**EXACT), after_twenty_steps(**EXACT, engine="eager"))
+@pytest.mark.parametrize("adjust", [0, 1.5])
+@pytest.mark.parametrize("coordination", READINGS, ids=str)
+def test_a_graph_gives_the_weights_of_eager_bit_for_bit(coordination: dict[str, str], adjust: float) -> None:
+    values = EXACT | {"coordination": coordination, "adjust": adjust}
+    assert same(after_twenty_steps(**values), after_twenty_steps(**values, engine="eager"))
 
 
 def test_compiled_backbones_agree_to_rounding() -> None:
@@ -129,7 +133,7 @@ def small_config(**values: Any) -> dict[str, Any]:
 
 
 def test_packed_is_alone() -> None:
-    every = [small_config(seed=s, coordination=c) for s, c in itertools.product((1, 2), ({}, JIOC))]
+    every = [small_config(seed=s, coordination=c) for s, c in itertools.product((1, 2), ({}, *READINGS))]
     together = pack([resolve(settings.make(**values)) for values in every], 4)
     for values, result in zip(every, together, strict=True):
         assert isinstance(result, Result), result
@@ -148,8 +152,9 @@ def test_steps_are_launched_only_a_few_ahead() -> None:
     assert done[0].query() and not done[-1].query()
 
 
-def test_a_deterministic_run_resumes_bit_for_bit(tmp_path: Path) -> None:
-    values = small_config(coordination=JIOC)
+@pytest.mark.parametrize("coordination", READINGS, ids=str)
+def test_a_deterministic_run_resumes_bit_for_bit(coordination: dict[str, str], tmp_path: Path) -> None:
+    values = small_config(coordination=coordination)
     run(**values, out=tmp_path / "alone")
     with pytest.raises(Interrupted):
         run(**values, out=tmp_path / "stopped", stop=stop_after(23))

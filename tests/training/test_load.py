@@ -66,6 +66,13 @@ def setting(name: str, value: Any) -> Callable[[Path], None]:
     return lambda folder: about(folder, lambda values: values["config"].__setitem__(name, value))
 
 
+def broken(folder: Path, value: float) -> None:
+    """A model one of whose layers has diverged."""
+    state = unpack(folder / "model.safetensors")
+    state["net"]["head.weight"].fill_(value)
+    signed(folder, pack(state))
+
+
 HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "no model.json": (lambda f: (f / "model.json").unlink(), "there is no model in"),
     "a folder for model.json": (
@@ -87,6 +94,26 @@ HOSTILE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "huge sizes": (part("sizes", [6, 4 * 10**15]), "do not add up"),
     "a huge canvas": (part("canvas", 10**9), "no image is of"),
     "a huge image": (part("image", [1, 10**8, 10**8]), "no image is of"),
+    "an image that a network would see for minutes": (
+        lambda f: about(f, lambda values: values.update(image=[1, 4096, 4096], canvas=4096)),
+        "a network sees at most 1,048,576 pixels",
+    ),
+    "a million channels": (
+        lambda f: about(
+            f,
+            lambda values: (
+                values.update(image=[10**6, 4, 4], canvas=None, mean=[0] * 10**6, std=[1] * 10**6),
+                values["plans"]["net"].update(channels=10**6),
+            ),
+        ),
+        "the tensors of net do not have the shapes of its plan",
+    ),
+    "channels that the plan does not have": (
+        lambda f: about(f, lambda values: values.update(image=[3, 8, 8], mean=[0] * 3, std=[1] * 3)),
+        "the plan of net does not fit its images",
+    ),
+    "weights that are not finite": (lambda f: broken(f, torch.inf), "some weights are not finite"),
+    "weights that overflow": (lambda f: broken(f, 1e38), "scores of the read-out 'cnn' are not finite"),
     "two means": (part("mean", [0.1, 0.2]), "no mean and deviation"),
     "no deviation": (part("std", [0]), "is damaged: std.0"),
     "an augmentation of text": (part("augment", {"kind": "shift", "pad": "8"}), "its augmentation has '8'"),

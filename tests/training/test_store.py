@@ -9,6 +9,7 @@ import pytest
 
 from jioc.config import values as settings
 from jioc.errors import Failed, Refused
+from jioc.files import open_regular
 from jioc.resolve.derive import resolve
 from jioc.training.run import run
 from jioc.training.store import Store
@@ -42,9 +43,11 @@ def test_wherever_a_disk_is_full_it_is_a_sentence(
 
     out = tmp_path / "run"
     if place == "log.jsonl":
-        out.mkdir()
-        (out / place).symlink_to("/dev/full")
-        monkeypatch.setattr("jioc.training.store._left_by_a_run", lambda path: True)
+
+        def opened(path: Path, *how: Any) -> Any:
+            return open("/dev/full", *how) if path.name == place else open_regular(path, *how)
+
+        monkeypatch.setattr("jioc.training.store.open_regular", opened)
         monkeypatch.setattr(Store, "cut_log", lambda *args: None)  # a device cannot be cut
     else:
         monkeypatch.setattr(place, fails)

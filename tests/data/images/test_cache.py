@@ -2,9 +2,11 @@
 
 import errno
 import fcntl
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +98,30 @@ DAMAGE = {
     "empty": lambda f: os.truncate(f / "about.json", 0),
     "half the story": lambda f: os.truncate(f / "about.json", 40),
     "no labels": lambda f: (f / "labels.npy").unlink(),
+    "a class": lambda f: _about(f, lambda about: about["classes"].__setitem__(0, "lion")),
+    "no mean": lambda f: _about(f, lambda about: about["record"].__setitem__("mean", [float("nan")] * 3)),
+    "no record": lambda f: _about(f, lambda about: about.__setitem__("record", None)),
+    "fewer to train": lambda f: _about(f, lambda about: about.__setitem__("train", 1)),
+    "no checksum": lambda f: _about(f, lambda about: about.pop("digest")),
+    "a list": lambda f: (f / "about.json").write_text("[1]"),
+    "nothing at all": lambda f: (f / "about.json").write_text("null"),
+    "a deep story": lambda f: (f / "about.json").write_text("[" * 100_000),
+    "a folder for the story": lambda f: ((f / "about.json").unlink(), (f / "about.json").mkdir()),
+    "signed levels": lambda f: _replace(f / "pixels.npy", b"|u1", b"|i1"),
+    "a head that is no head": lambda f: _replace(f / "labels.npy", b"descr", b"de cr"),
+    "more labels than there can be": lambda f: _replace(f / "labels.npy", b"(10,), }   ", b"(10000,), }"),
 }
+
+
+def _about(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
+    values = json.loads((folder / "about.json").read_bytes())
+    change(values)
+    (folder / "about.json").write_text(json.dumps(values))
+
+
+def _replace(path: Path, old: bytes, new: bytes) -> None:
+    assert old in (raw := path.read_bytes())
+    path.write_bytes(raw.replace(old, new, 1))
 
 
 def _flip(path: Path) -> None:
@@ -188,6 +213,41 @@ def test_too_little_room_is_told_before_any_work(
     monkeypatch.setattr(cache.shutil, "disk_usage", lambda where: type("Disk", (), {"free": 100}))
     with pytest.raises(Refused, match="choose another --data-cache or a smaller --image-size"):
         read_events(folder, data_cache=tmp_path / "c")
+
+
+def test_too_little_room_for_the_images_that_are_kept_is_told_and_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "dog" / "0.png").write_text("no image")  # so that the others are copied
+    free = iter([10_000, 100])
+    monkeypatch.setattr(cache.shutil, "disk_usage", lambda where: type("Disk", (), {"free": next(free)}))
+    with pytest.raises(Refused, match="1.7 KiB more; .* has 100 bytes left"):
+        read_events(folder, data_cache=tmp_path / "c")
+    assert [f.suffix for f in (tmp_path / "c").iterdir()] == [".lock"]
+
+
+FULL = """
+mount -t tmpfs -o size=300k none "$1" || exit 77
+"$2" -m jioc data check "$3" --image-size 32 --data-cache "$1"
+echo "status $?, left: $(cd "$1" && find . -name '*.npy' -o -name '*.partial')"
+"""
+
+
+def test_a_disk_that_is_full_while_images_are_kept_ends_in_a_sentence(folder: Path, tmp_path: Path) -> None:
+    class_folders(folder, {"emu": 60}, first=20)
+    (folder / "dog" / "0.png").write_text("no image")
+    (tmp_path / "disk").mkdir()
+    words = ["sh", "-c", FULL, "sh", str(tmp_path / "disk"), sys.executable, str(folder)]
+    env = os.environ | {"PYTHONPATH": str(Path(cache.__file__).parents[3])}
+    try:
+        done = subprocess.run(
+            ["unshare", "--mount", *words], capture_output=True, text=True, env=env, timeout=60
+        )
+    except FileNotFoundError:
+        pytest.skip("unshare is not here, so that no small disk can be made")
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"no small disk can be made here: {done.stderr.strip()}")
+    assert done.stdout == "status 2, left: \n" and done.stderr.startswith("jioc: decoded, the images take")
 
 
 def test_waiting_for_another_process_can_be_stopped(folder: Path, tmp_path: Path) -> None:

@@ -129,11 +129,11 @@ def test_a_picture_is_turned_as_its_exif_says(folder: Path) -> None:
     assert (image[0, :, :4] == 255).all() and (image[0, :, 4:] == 0).all()
 
 
-def _png(width: int, height: int, data: bytes = b"") -> bytes:
+def _png(width: int, height: int, data: bytes = b"", interlaced: int = 0) -> bytes:
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, interlaced)
     return (
         b"\x89PNG\r\n\x1a\n"
         + chunk(b"IHDR", head)
@@ -148,9 +148,38 @@ def _truncated(path: Path, kind: str) -> None:
     path.write_bytes(buffer.getvalue()[: len(buffer.getvalue()) // 2])
 
 
+def _adam7(pixels: np.ndarray) -> bytes:
+    """The rows of an interlaced PNG, with a filter of none before each."""
+    passes = [pixels[y::dy, x::dx] for x, y, dx, dy in decode.PASSES]
+    return b"".join(b"\0" + row.tobytes() for part in passes if part.size for row in part)
+
+
+def _ended_early(path: Path, interlaced: int = 0) -> None:
+    """A PNG in good order that holds half of its data."""
+    pixels = _noise(255, 32, 32, 3).astype(np.uint8)
+    rows = _adam7(pixels) if interlaced else b"".join(b"\0" + row.tobytes() for row in pixels)
+    path.write_bytes(_png(32, 32, rows[: len(rows) // 2], interlaced))
+
+
+def _strip_missing(path: Path) -> None:
+    """A TIFF that claims twice the rows that its one strip has."""
+    Image.fromarray(_noise(255, 16, 16, 3).astype(np.uint8)).save(path, "TIFF")
+    height = struct.pack("<HHII", 257, 4, 1, 16)
+    raw = path.read_bytes()
+    raw = raw if height in raw else raw.replace(struct.pack("<HHII", 257, 3, 1, 16), height)
+    assert height in raw
+    path.write_bytes(raw.replace(height, struct.pack("<HHII", 257, 4, 1, 32)))
+
+
 UNUSABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "truncated jpeg": (lambda p: _truncated(p, "JPEG"), "is truncated"),
     "truncated png": (lambda p: _truncated(p, "PNG"), "is truncated"),
+    "png that ends early": (_ended_early, "is truncated"),
+    "interlaced png that ends early": (lambda p: _ended_early(p, interlaced=1), "is truncated"),
+    "png with next to no data": (lambda p: p.write_bytes(_png(9000, 9000, b"\0")), "is truncated"),
+    "tiff without its last strip": (_strip_missing, "is truncated"),
+    "long bomb": (lambda p: p.write_bytes(_png(1, 80_000_000, b"\0\1\2\3")), "a side of which is over"),
+    "wide bomb": (lambda p: p.write_bytes(_png(80_000_000, 1, b"\0\1\2\3")), "a side of which is over"),
     "zero bytes": (lambda p: p.write_bytes(b""), "is empty"),
     "no image": (lambda p: p.write_text("hello"), "is not an image of a known format"),
     "bomb": (lambda p: p.write_bytes(_png(30_000, 30_000)), "is not opened"),
@@ -178,6 +207,26 @@ def test_an_unusable_file_is_named_and_left_out_or_ends_the_run(folder: Path, ki
     assert [file for file, _ in d.record["skipped"]] == ["dog/bad.jpg"]
     with pytest.raises(Refused, match="dog/bad.jpg.*--on-bad skip leaves such files out"):
         read(folder, on_bad="fail")
+
+
+@pytest.mark.parametrize("mode", ["RGB", "L", "1", "P", "RGBA", "LA", "I;16"])
+def test_a_png_is_used_whatever_is_black_in_it(mode: str) -> None:
+    for height, width in [(1, 1), (5, 3), (8, 8), (9, 31)]:
+        for black in (slice(0), slice(-1, None), slice(None)):  # nothing, the last row, all
+            pixels, written = _noise(256, height, width, 3).astype(np.uint8), io.BytesIO()
+            pixels[black] = 0
+            Image.fromarray(pixels).convert("L" if mode == "I;16" else "RGB").convert(mode).save(
+                written, "PNG"
+            )
+            decode.square(written.getvalue(), 8, grey=False)
+
+
+def test_an_interlaced_png_is_used() -> None:
+    for shape in [(1, 1), (2, 5), (5, 9), (16, 16)]:
+        pixels = _noise(256, *shape, 3).astype(np.uint8)
+        taken, _ = decode.square(_png(shape[1], shape[0], _adam7(pixels), interlaced=1), min(shape), False)
+        if shape == (16, 16):
+            assert np.array_equal(taken, pixels.transpose(2, 0, 1))
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM"])

@@ -141,6 +141,35 @@ def test_a_truncated_archive_leaves_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "into").exists() and not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize("packing", ["gz", "bz2", "xz"])
+def test_an_archive_with_a_flipped_bit_is_not_unpacked(tmp_path: Path, packing: str) -> None:
+    new_tar(tmp_path / "probe").close()
+    with tarfile.open(tmp_path / "x.tgz", f"w:{packing}") as t:  # type: ignore[call-overload]
+        info = tarfile.TarInfo("images.bin")
+        info.size = 4000
+        t.addfile(info, io.BytesIO(np.random.RandomState(0).bytes(info.size)))
+    raw = (tmp_path / "x.tgz").read_bytes()
+    for at in (len(raw) // 3, len(raw) // 2, len(raw) - 6):  # in the data, and in the checksum after them
+        (tmp_path / "x.tgz").write_bytes(raw[:at] + bytes([raw[at] ^ 4]) + raw[at + 1 :])
+        with pytest.raises(Refused, match="cannot be unpacked|neither a zip nor a tar"):
+            archives.unpack(tmp_path / "x.tgz", tmp_path / "into")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["probe", "x.tgz"]
+
+
+def test_a_tar_that_ends_after_a_member_or_in_a_damaged_header_is_not_unpacked(tmp_path: Path) -> None:
+    new_tar(tmp_path / "probe").close()
+    with tarfile.open(tmp_path / "x.tar", "w") as t:
+        for name in ("a", "b"):
+            info = tarfile.TarInfo(name)
+            info.size = 600
+            t.addfile(info, io.BytesIO(bytes(info.size)))
+    raw, second = (tmp_path / "x.tar").read_bytes(), 512 + 1024
+    for content in (raw[:second], raw[:second] + b"c" + raw[second + 1 :]):
+        (tmp_path / "x.tar").write_bytes(content)
+        with pytest.raises(Failed, match="truncated|a header is damaged"):
+            archives.unpack(tmp_path / "x.tar", tmp_path / "into")
+
+
 def test_a_zip_with_a_broken_stream_gets_a_sentence(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.zip", "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("a", "b" * 1000)

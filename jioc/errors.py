@@ -4,6 +4,9 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from typing import TypeGuard
+
+from jioc.text import printable, shortened
 
 
 class Refused(Exception):
@@ -59,12 +62,14 @@ def os_errors(sentence: str, kind: type[Refused] = Refused) -> Iterator[None]:
         yield
     except OSError as error:
         raise kind(f"{sentence}: {error.strerror or error}") from None
+    except RecursionError:  # in making a folder, its parent, and so on
+        raise kind(f"{sentence}: it lies in too many folders") from None
 
 
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     """The refusal of an unknown word. It suggests the nearest known one, or lists them all."""
     names = sorted(known)
-    near = get_close_matches(word, names, n=1, cutoff=0.5)
+    near = get_close_matches(word, names, n=1, cutoff=0.61)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
     return Refused(f"unknown {kind} {word!r}; {hint}")
 
@@ -81,11 +86,33 @@ def first_line(error: BaseException, otherwise: str | None = None) -> str:
     return lines[0] if lines else otherwise or type(error).__name__
 
 
+def unreadable(error: BaseException) -> str:
+    """Say why text is no JSON or YAML that can be read, for a person who did not write this program."""
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
+    return "a number has too many digits" if "int_max_str_digits" in str(error) else first_line(error)
+
+
 def sentence(error: BaseException) -> str:
     """Turn any error into one line: ours as they are, others with their kind."""
     if isinstance(error, Refused):
-        return str(error)
-    return f"{type(error).__name__}: {first_line(error, 'no message')}"
+        return printable(shortened(str(error)))
+    if is_out_of_memory(error):
+        return "there is too little memory" + (f": {first_line(error)}" if str(error) else "")
+    if is_of_a_file(error):
+        return printable(shortened(f"{str(error.filename)!r} cannot be used: {error.strerror}"))
+    return printable(shortened(f"{type(error).__name__}: {first_line(error, 'no message')}"))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether there was no memory left, as Python, NumPy or torch say it."""
+    said = ("can't allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+
+
+def is_of_a_file(error: BaseException) -> TypeGuard[OSError]:
+    """Whether the file system refuses a name, which says all that a person needs."""
+    return isinstance(error, OSError) and error.filename is not None and bool(error.strerror)
 
 
 def exit_status(work: Callable[[], object]) -> int:

@@ -12,12 +12,20 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jioc.errors import Refused, refuse_if
-from jioc.files import write
+from jioc.files import from_json, read_bytes, write
+from jioc.text import printable
 
 FORMAT = 1  # of result.json; no later one is read
-Figures = dict[str, float | None]  # of each read-out
+Number = Annotated[float, Field(ge=-1e39, le=1e39)]  # no float32 is larger
+Count = Annotated[int, Field(ge=0, le=2**53)]  # what a page can count
+READOUT = r"[\w.+-][\w .+-]{0,63}"  # a read-out's name, which is also part of a figure's file name
+Readout = Annotated[str, Field(pattern=f"^{READOUT}$")]
+Figures = dict[Readout, Number | None]  # of each read-out
 SUMMARIES = ("average", "last", "forgetting")
-Span = Annotated[list[int], Field(min_length=2, max_length=2)]  # classes from the first to before the second
+Span = Annotated[
+    list[Count], Field(min_length=2, max_length=2)
+]  # classes from the first to before the second
+Sparse = Annotated[str, Field(pattern=r"^(\d{1,15}:\d{1,15}( \d{1,15}:\d{1,15})*)?$")]  # class:images
 
 
 class Record(BaseModel):
@@ -46,42 +54,45 @@ class Record(BaseModel):
 class Accuracy(Record):
     """Accuracy of a read-out after a task, on the test images of all classes seen."""
 
-    all: float | None  # None without test images, as of a learner
-    new: float | None = None  # of the classes of the task just learnt
-    old: float | None = None  # of those before; None in the first task
-    top5: float | None = None  # None with fewer than five classes
-    per_task: list[float | None] = []
-    per_class: list[float | None] = []
+    all: Number | None  # None without test images, as of a learner
+    new: Number | None = None  # of the classes of the task just learnt
+    old: Number | None = None  # of those before; None in the first task
+    top5: Number | None = None  # None with fewer than five classes
+    per_task: list[Number | None] = []
+    per_class: list[Number | None] = []
 
 
 class Diagnostics(Record):
     """Figures on what happens inside the network; `diagnostics.py` measures them."""
 
-    old_mass_on_new: float | None = None
-    new_mass_on_old: float | None = None
-    drift_on_old: float | None = None
-    weight_norms: list[float | None] | None = None
-    mean_logits: list[float | None] | None = None
-    trained_on: list[int] | None = None
-    delta_by_class: list[float | None] | None = None
-    calibration_error: float | None = None
-    confusion: list[list[int]] | list[str] | None = None
-    many: float | None = None
-    medium: float | None = None
-    few: float | None = None
+    old_mass_on_new: Number | None = None
+    new_mass_on_old: Number | None = None
+    drift_on_old: Number | None = None
+    weight_norms: list[Number | None] | None = None
+    mean_logits: list[Number | None] | None = None
+    trained_on: list[Count] | None = None
+    delta_by_class: list[Number | None] | None = None
+    calibration_error: Number | None = None
+    confusion: list[list[Count]] | list[Sparse] | None = None
+    many: Number | None = None
+    medium: Number | None = None
+    few: Number | None = None
+
+
+PER_CLASS = ("weight_norms", "mean_logits", "trained_on", "delta_by_class")  # a figure for each class
 
 
 class TaskRow(Record):
     """One task: what was learnt, and how well all classes so far are recognised after it."""
 
-    task: int  # 1 for the first
+    task: Count  # 1 for the first
     classes: Span
-    memory: int | None = None  # exemplars kept
-    seconds: float | None = None
-    images_per_second: float | None = None  # while training
+    memory: Count | None = None  # exemplars kept
+    seconds: Number | None = None
+    images_per_second: Number | None = None  # while training
     cnn: Accuracy  # of the head
     nme: Accuracy | None = None  # of the nearest class mean
-    readouts: dict[str, Accuracy] = {}  # of others that the method has
+    readouts: dict[Readout, Accuracy] = {}  # of others that the method has
     diagnostics: Diagnostics | None = None
 
     @property
@@ -96,10 +107,10 @@ class Environment(Record):
     torch: str | None = None
     python: str | None = None
     device: str | None = None
-    threads: int | None = None
+    threads: Count | None = None
     precision: str | None = None
     engine: str | None = None
-    processes: int | None = None
+    processes: Count | None = None
 
 
 class DataRecord(Record):
@@ -123,7 +134,7 @@ class Result(Record):
     method: Any = None  # see methods/specs.py
     headline: str = "cnn"  # the read-out that tables show for the method
     classes: list[str]  # in the order they are learnt
-    counts: list[int] = []  # training images of each class
+    counts: list[Count] = []  # training images of each class
     data: DataRecord = DataRecord()
     tasks: list[TaskRow]
     average: Figures = {}  # mean of the accuracies after each task, the first included
@@ -139,10 +150,10 @@ def read(path: Path) -> Result:
     """Read a result of at least one task; refuse a damaged one by its name."""
     name = repr(str(path))
     try:
-        values = json.loads(path.read_bytes())
+        values = from_json(read_bytes(path))
     except OSError as error:
         raise Refused(f"{name} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise Refused(f"{name} is not a whole result") from None
     version: Any = values.get("format") if isinstance(values, dict) else None
     is_result = isinstance(version, int) and {"config", "classes", "tasks"} <= values.keys()
@@ -164,17 +175,46 @@ def read(path: Path) -> Result:
         result.complete and result.average.get(result.headline) is None,
         f"{name} is damaged: 'average' has no {result.headline!r}",
     )
+    if wrong := _inconsistent(result):
+        raise Refused(f"{name} is damaged: {wrong}")
     return result
 
 
 def _damaged(name: str, error: ValidationError) -> Refused:
     """Say which part of a result is wrong."""
     first = error.errors()[0]
-    part, *rest = map(str, first["loc"])
+    part, *rest = [printable(str(word)) for word in first["loc"] if "[" not in str(word)]  # no kinds of lists
     why = first["msg"][0].lower() + first["msg"][1:]
     if part == "tasks" and rest:
         return Refused(f"task {int(rest[0]) + 1} of {name} is damaged: {'.'.join(rest[1:])}: {why}")
     return Refused(f"{name} is damaged: {part!r}: {why}")
+
+
+def _inconsistent(result: Result) -> str | None:
+    """Say which part of a result does not fit the others."""
+    classes, learnt = len(result.classes), 0
+    if len(result.counts) not in (0, classes):
+        return f"it counts the images of {len(result.counts)} classes and names {classes}"
+    for t, row in enumerate(result.tasks, 1):
+        first, learnt = learnt, row.classes[1]
+        if row.classes[0] != first or not first < learnt <= classes:
+            return f"the classes of task {t} are {row.classes}, those before end at {first} of {classes}"
+        for name, accuracy in row.by_readout.items():
+            if len(accuracy.per_task) > t or len(accuracy.per_class) > learnt:
+                return f"{name!r} has more figures than task {t} has tasks and classes"
+        values = dict(row.diagnostics or {})
+        matrix = [_columns(line) for line in values.get("confusion") or []]
+        by_class = [values.get(name) or [] for name in PER_CLASS]
+        if max(map(len, [*by_class, matrix])) > learnt or max(matrix, default=0) > learnt:
+            return f"the diagnostics of task {t} tell of more than its {learnt} classes"
+    return None
+
+
+def _columns(line: list[int] | str) -> int:
+    """The number of classes that a line of the confusion matrix needs."""
+    if isinstance(line, str):
+        return max((int(word.partition(":")[0]) + 1 for word in line.split()), default=0)
+    return len(line)
 
 
 def find(places: list[Path]) -> Iterator[Path]:

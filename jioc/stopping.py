@@ -1,4 +1,4 @@
-"""When to stop: at Ctrl-C, at SIGTERM, before a time limit. No torch here.
+"""When to stop: at Ctrl-C, at SIGTERM or SIGHUP, before a time limit. No torch here.
 
 What is saved then: `training/checkpoint.py`.
 """
@@ -26,9 +26,18 @@ class Stop:
         return self.signal is not None or (self.until is not None and time.monotonic() >= self.until)
 
 
+ctrl_c = Stop()  # whether Ctrl-C has interrupted a command, outside of `signals`
+
+
+def interrupt(number: int, frame: object) -> None:
+    """Python's own answer to Ctrl-C, remembered: a library may make another error of it."""
+    ctrl_c.signal = number
+    raise KeyboardInterrupt
+
+
 @contextmanager
 def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
-    """Let Ctrl-C, SIGTERM and other signals ask the run to save and stop; a second Ctrl-C does not wait.
+    """Let Ctrl-C, SIGTERM, SIGHUP and others ask the run to save and stop; a second Ctrl-C does not wait.
 
     An `Interrupted` that passes through gets the exit status: 130 for Ctrl-C, 75 for the others.
     """
@@ -39,7 +48,10 @@ def signals(seconds: float | None = None, *also: int) -> Iterator[Stop]:
             raise KeyboardInterrupt
         stop.signal = number
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM, *also)}
+    heeded = [signal.SIGINT, signal.SIGTERM, *also]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup sets it
+        heeded.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield stop
     except Interrupted as error:
@@ -55,10 +67,10 @@ def duration(word: str) -> float:
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", word):
         seconds = float(match[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[match[2]]
     elif match := re.fullmatch(r"(\d+):(\d\d):(\d\d)", word):
-        seconds = 3600.0 * int(match[1]) + 60 * int(match[2]) + int(match[3])
+        seconds = 3600.0 * float(match[1]) + 60 * int(match[2]) + int(match[3])
     else:
         seconds = 0.0
-    refuse_if(seconds <= 0, f"--time-limit: {word!r} is refused: give seconds, 30m, 2h or 1:30:00")
+    refuse_if(not 0 < seconds < 1e9, f"--time-limit: {word!r} is refused: give seconds, 30m, 2h or 1:30:00")
     return seconds
 
 

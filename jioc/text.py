@@ -1,6 +1,8 @@
-"""Counts, titles and names for people, and stand-ins for letters that an output lacks. No torch here."""
+"""Counts, titles and names for people; text that commands nothing in a terminal. No torch here."""
 
 import codecs
+import io
+from typing import Any, TextIO
 
 
 def counted(n: int, noun: str) -> str:
@@ -8,14 +10,54 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "es" if noun.endswith("s") else "s")
 
 
+def sized(n: float) -> str:
+    """900 bytes, 1.5 MiB, 2,048.0 GiB."""
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if n >= size:
+            return f"{n / size:,.1f} {unit}"
+    return f"{n:.0f} bytes"
+
+
+def shortened(text: str, most: int = 2000) -> str:
+    """The text, without its middle where somebody wrote a very long word."""
+    return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
+
+
 def coordinated(title: str, coordinate: str) -> str:
     """iCaRL + JIOC: a method's title with the word of --coordinate."""
     return title if coordinate == "none" else f"{title} + {coordinate.upper()}"
 
 
-def printable(text: str) -> str:
-    """Replace what moves the cursor by spaces; a class may have any name."""
-    return "".join(c if c.isprintable() else " " for c in text)
+BYTES = "".join(map(chr, range(0xDC80, 0xDD00)))  # bytes of a file's name that are no letters
+
+
+def printable(text: str, keep: str = "") -> str:
+    """Replace what moves the cursor by spaces; a class may have any name. `keep`: what stays nevertheless."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c in keep else " " for c in text)
+
+
+class PlainOutput(io.TextIOWrapper):
+    """A standard stream on which no text that is printed commands the terminal, wherever it comes from."""
+
+    def write(self, text: str) -> int:
+        super().write(printable(text, keep="\n\t" + BYTES))
+        return len(text)
+
+
+class TerminalOutput:
+    """The same stream for bars and tables: their codes reach the terminal. They make their text printable."""
+
+    def __init__(self, stream: TextIO):
+        self._stream: TextIO = getattr(
+            stream, "rich_proxied_file", stream
+        )  # not what stands in for it under a bar
+
+    def write(self, text: str) -> int:
+        plain = isinstance(self._stream, PlainOutput)
+        return io.TextIOWrapper.write(self._stream, text) if plain else self._stream.write(text)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 STAND_INS = {"–": "-", "±": "+-", "×": "x", "…": "..."}

@@ -5,6 +5,7 @@ import time
 from collections.abc import Collection
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console as Rich
@@ -17,7 +18,7 @@ from jioc.events import Decoding, Epoch, Event, Note, Start, TaskEnd
 from jioc.methods import find_method
 from jioc.report.lines import percent, task_line
 from jioc.results import SUMMARIES, Result, TaskRow
-from jioc.text import coordinated, counted, printable
+from jioc.text import BYTES, TerminalOutput, coordinated, counted, printable, shortened
 
 WHOLE = 10**6  # characters: no line is as long
 
@@ -34,14 +35,18 @@ def table(
     `text_columns`: how many columns hold text, the others figures; `blocks`: rows above which a line is free.
     """
     terminal = sys.stdout.isatty()
+    title = printable(title) if title else None
     sheet = Table(box=SIMPLE_HEAD, title=title if terminal else None, title_justify="left", pad_edge=False)
     if title and not terminal:
         print(title)  # a table would break it at its own width
     for i, head in enumerate(heads):
-        sheet.add_column(head, justify="left" if text_columns is None or i < text_columns else "right")
+        sheet.add_column(
+            printable(head), justify="left" if text_columns is None or i < text_columns else "right"
+        )
     for i, row in enumerate(rows, 1):
         sheet.add_row(*map(printable, row), end_section=i in blocks)
-    Rich(markup=False, width=None if terminal else WHOLE).print(sheet)
+    output: Any = TerminalOutput(sys.stdout)
+    Rich(file=output, markup=False, width=None if terminal else WHOLE).print(sheet)
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
@@ -53,27 +58,33 @@ def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> Non
     table(["task", "images", "of each class"], rows)
 
 
+def print_note(event: Event) -> None:
+    """The callback of work that may only have something to note: print it on stderr."""
+    if isinstance(event, Note):
+        print(f"note: {printable(shortened(event.text))}", file=sys.stderr)
+
+
 class Progress(Bars):
     """The callback of work before a run: notes on stderr, and a bar on a terminal."""
 
     def __init__(self) -> None:
         self.on_terminal = sys.stderr.isatty()
+        output: Any = TerminalOutput(sys.stderr)
         super().__init__(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.fields[status]}"),
             TimeRemainingColumn(),
-            console=Rich(stderr=True),
+            console=Rich(file=output),
             transient=True,
             disable=not self.on_terminal,
         )
 
     def __call__(self, event: Event) -> None:
-        match event:
-            case Note(text=text):
-                print(f"note: {text}", file=sys.stderr)
-            case Decoding():
-                self.on_decoding(event)
+        if isinstance(event, Decoding):
+            self.on_decoding(event)
+        else:
+            print_note(event)
 
     def on_decoding(self, event: Decoding) -> None:
         if event.done == 0:
@@ -112,7 +123,7 @@ class Console(Progress):
     def on_start(self, event: Start) -> None:
         c, self.sizes = self.config, event.sizes
         title = coordinated(self.spec.title, c.coordination.coordinate)
-        print(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})")
+        print(printable(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})"))
         print(scenario_line(event.sizes, event.counts, c))
         if c.long_tail is not None:
             counts_table(event.classes, event.counts, event.sizes)
@@ -135,9 +146,9 @@ class Console(Progress):
     def finish(self, result: Result) -> None:
         self.stop()
         names = [name for name, value in result.average.items() if value is not None]
-        rows = [[name, *(percent(result[kind][name]) for kind in SUMMARIES)] for name in names]
+        rows = [[name, *(percent(result[kind].get(name)) for kind in SUMMARIES)] for name in names]
         table(["read-out", *SUMMARIES], rows)
-        print(f"kept in {self.folder}")
+        print(f"kept in {printable(str(self.folder), keep=BYTES)}")
 
 
 def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:

@@ -23,7 +23,9 @@ def main(argv: list[str]) -> int:
     places = "a data set or a folder" if args.action == "check" else "a data set"
     no_name = args.action != "list" and args.name is None
     refuse_if(no_name, f"jioc data {args.action} needs the name of {places}")
-    config = make(**given_values(args, Options), method="finetune", data=args.name or "digits")
+    config = make(
+        **given_values(args, Options), method="finetune", data="digits" if args.name is None else args.name
+    )
     if args.action == "list":
         show(catalogue.data_folder(config.data_dir))
     elif args.action == "get":

@@ -2,26 +2,28 @@
 
 import sys
 from importlib.util import find_spec
-from pathlib import Path
 
-from jioc.cli.flags import OWN_METHOD, Parser
+from jioc.cli.flags import FORCE, OWN_METHOD, Parser, named_path
 from jioc.errors import Failed, os_errors, refuse_if
-from jioc.files import write
+from jioc.files import output, write
 from jioc.training.store import model_folder, unfinished
+
+MARK = b"\x0a\x04jioc\x12"  # the name `jioc` in the metadata of an ONNX file
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "jioc export", "Write a saved model as a file for other programs, preprocessing included."
     )
-    parser.add("model", type=Path, help="a run's folder, or a copy of its model")
-    parser.add("--onnx", type=Path, metavar="FILE", help="the ONNX file to write")
+    parser.add("model", type=named_path, help="a run's folder, or a copy of its model")
+    parser.add("--onnx", type=named_path, metavar="FILE", help="the ONNX file to write")
     parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
+    parser.add("--force", action="store_true", help=FORCE)
     args = parser.parse(argv)
     refuse_if(args.onnx is None, "jioc export needs to know what to write: --onnx FILE")
-    folder, target = model_folder(args.model), args.onnx.absolute().parent
-    refuse_if(not target.is_dir(), f"there is no folder {str(target)!r} to write to")
+    folder, target = model_folder(args.model), output(args.onnx, MARK, args.force)
+    refuse_if(not target.parent.is_dir(), f"there is no folder {str(target.parent)!r} to write to")
     missing = find_spec("onnx") is None or find_spec("onnxscript") is None
     refuse_if(missing, "jioc export --onnx needs the extra onnx: pip install 'jioc[onnx]'")
     from jioc.integrations.onnx import OPSET, to_onnx
@@ -32,7 +34,7 @@ def main(argv: list[str]) -> int:
     learner = load_model(folder, method=args.method)
     content, checked = to_onnx(learner, args.readout)
     with os_errors(f"{str(args.onnx)!r} cannot be written", Failed):
-        write(args.onnx, content)
+        write(target, content)
     c, h, w = learner.preprocessing.shape
     print(f"pixels: uint8 (n, {h}, {w}, {c}); scores: float32 (n, {len(learner.classes)}); opset {OPSET}")
     print(f"{checked}; kept in {args.onnx}")

@@ -5,6 +5,7 @@ keyword of `jioc.run` obey one rule.
 """
 
 import argparse
+import sys
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -13,13 +14,16 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
+from jioc.cli.stdout import PipeSafeStdout
 from jioc.config import SECTIONS, Config, Options, Values, by_keys, flat, index
 from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
+from jioc.files import read_text
 from jioc.methods import Spec
 from jioc.resolve import validate
 from jioc.resolve.derive import Known
 
 HELP = ("-h", "--help")
+FORCE = "replace a file that this command did not write"
 OWN_METHOD = "the Python file of your own method; it is run"  # help of --method
 
 
@@ -33,6 +37,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise Refused(message)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """Leave after the help, if it could be printed."""
+        PipeSafeStdout.fail_if_lost(sys.stdout)
+        super().exit(status, message)
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        empty = next((word for word in args if word.startswith("--") and word.endswith("=--")), "")
+        refuse_if(empty, f"{empty[:-3]}: '--' is refused: it is no value")  # argparse would drop it
+        return super().parse_known_args(args, namespace)
 
     def parse(self, argv: list[str]) -> argparse.Namespace:
         args, rest = self.parse_known_args(argv)
@@ -104,6 +118,12 @@ def _add(group: Any, key: str, field: FieldInfo, default: Any, hidden: bool = Fa
         group.add_argument(flag, metavar=metavar, type=convert, help=text)
 
 
+def named_path(word: str) -> Path:
+    """A file or folder that somebody names; an empty word, as of an unset variable, is not this folder."""
+    refuse_if(not word, "a file or folder has an empty name")
+    return Path(word)
+
+
 def split_list(text: str) -> list[str]:
     """80,120 as two words."""
     return text.replace(",", " ").split()
@@ -111,9 +131,10 @@ def split_list(text: str) -> list[str]:
 
 def _lines(path: str) -> list[str]:
     try:
-        return [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [line.strip() for line in read_text(path).splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"--order: {path!r} cannot be read: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise Refused(f"--order: {path!r} cannot be read: {why}") from None
 
 
 def _checked(flag: str, choices: list[str], word: str) -> str:

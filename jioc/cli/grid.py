@@ -6,17 +6,16 @@ The folders are the only state: killed anywhere and started again with the same 
 """
 
 import json
-import math
-from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
-from jioc.cli.console import table
+from jioc.cli.console import print_note, table
 from jioc.cli.flags import (
     Parser,
     add_fields,
     add_settings,
     given_values,
+    named_path,
     split_list,
     wants_help,
 )
@@ -24,10 +23,11 @@ from jioc.config import Values
 from jioc.errors import Interrupted, Refused, fail_if, refuse_if
 from jioc.files import read_json, write
 from jioc.grid import options as launch
-from jioc.grid.plan import FINISHED, Job, plan, refuse_changed_method, refuse_other_images, status
+from jioc.grid.plan import FINISHED, Job, is_record, plan, refuse_changed_method, refuse_other_images, status
 from jioc.grid.progress import GridProgress
 from jioc.methods import Spec, find_method
 from jioc.resolve import recipes, repeat
+from jioc.resolve.recipe_file import MOST_SCALE as MOST
 from jioc.stopping import Stop, duration, signals, until
 from jioc.text import counted
 
@@ -35,20 +35,15 @@ ONLY = "runs of that whole name (* stands for anything), or, where there is none
 
 
 def main(argv: list[str]) -> int:
-    with signals() as stop:
-        return _main(argv, stop)
-
-
-def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     if not argv or argv[0].startswith("-") or wants_help(argv):
         build_parser(find_method("icarl")).parse(argv)  # prints the help, or refuses a wrong flag
         names = ", ".join(recipes.RECIPES)
         raise Refused(f"jioc grid needs a recipe ({names}) or a YAML file, as its first word")
-    recipe = recipes.find_recipe(argv[0])
+    recipe = recipes.find_recipe(argv[0], print_note)
     args = build_parser(None).parse_known_args(argv[1:])[0]
     seeds = _seeds(args.seeds) if args.seeds else recipe.seeds
     scale = recipe.scale if args.scale is None else args.scale
-    refuse_if(not 0 < scale < math.inf, f"--scale: {scale:g} is refused: it should be above 0")
+    refuse_if(not 0 < scale <= MOST, f"--scale: {scale:g} is refused: it should be above 0, at most {MOST}")
     given = {name: getattr(args, name) for name in launch.LaunchOptions.model_fields}
     options = launch.make(**{name: value for name, value in given.items() if value is not None})
     out = args.out or Path("runs") / recipe.name
@@ -61,15 +56,16 @@ def _main(argv: list[str], stop: Callable[[], bool]) -> int:
     if args.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], repeat.line(job.config)] for job in jobs])
         return 0
-    refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
     over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
     left = [job for job in jobs if states[job.name] != FINISHED]
-    before = f"{len(jobs) - len(left)} finished before"
-    print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {before}", flush=True)
-    with GridProgress(left) as progress:
-        if left:
-            launch.launcher(options)(left, options, progress, lambda: stop() or over())
-    return close(jobs, progress, out)
+    with signals() as stop:  # not before: until here there is nothing to save, and a signal ends the command
+        refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
+        before = f"{len(jobs) - len(left)} finished before"
+        print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {before}", flush=True)
+        with GridProgress(left) as progress:
+            if left:
+                launch.launcher(options)(left, options, progress, lambda: stop() or over())
+        return close(jobs, progress, out)
 
 
 # --- the command line ---
@@ -88,7 +84,7 @@ def build_parser(spec: Spec | None) -> Parser:
     add("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
     add("--only", nargs="+", metavar="WORD", help=ONLY)
     add("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
-    add("--out", type=Path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
+    add("--out", type=named_path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
     add("--dry-run", action="store_true", help="list the runs and how far they are")
     add_fields(parser.add_argument_group("where the runs go"), launch.LaunchOptions.model_fields)
     if spec is not None:
@@ -105,8 +101,8 @@ def _flags(argv: list[str], spec: Spec) -> Values:
 
 def _seeds(given: list[str]) -> tuple[int, ...]:
     seeds = [word for part in given for word in split_list(part)]
-    numbers = all(word.isdecimal() for word in seeds)
-    refuse_if(not numbers, f"--seeds: {' '.join(seeds)!r} is refused: seeds are whole numbers")
+    numbers = all(word.isdecimal() and len(word) <= 10 for word in seeds)
+    refuse_if(not numbers, f"--seeds: {' '.join(seeds)!r} is refused: seeds are whole numbers below 2**32")
     return tuple(dict.fromkeys(map(int, seeds)))
 
 
@@ -118,14 +114,18 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     from jioc.report import paper, runs, tables
 
     finished = [job for job in jobs if status(job) == FINISHED]
-    groups = runs.group(runs.read([job.folder for job in finished])) if finished else []
-    if finished:
+    left_out: list[str] = []
+    read = runs.read([job.folder for job in finished], leave_out=left_out.append) if finished else []
+    groups = runs.group(read)
+    for text in left_out:
+        print(f"note: {text}")
+    if groups:
         sheet = tables.summarise(groups, beside_paper=False)
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     try:
         keep_failures(out, progress.failures, [job.name for job in finished])
     except OSError as error:
-        print(f"note: {str(out / 'failures.json')!r} cannot be brought up to date: {error.strerror}")
+        print(f"note: {str(out / 'failures.json')!r} cannot be brought up to date: {error.strerror or error}")
     if progress.interrupted:
         raise Interrupted(
             f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on"
@@ -143,7 +143,9 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
 def keep_failures(out: Path, failures: dict[str, str], finished: list[str]) -> None:
     """Write failures.json: the name of each failed run and what stopped it, until the run finishes."""
     path = out / "failures.json"
-    known = (read_json(path) or {}) | failures
+    if not is_record(before := read_json(path) if path.exists() else {}):
+        raise OSError("jioc did not write it")
+    known = before | failures
     if left := {name: why for name, why in known.items() if name not in finished}:
         out.mkdir(parents=True, exist_ok=True)
         write(path, (json.dumps(left, indent=1) + "\n").encode())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jioc.cli.console import Console
-from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, wants_help
+from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, named_path, wants_help
 from jioc.config import Config, Values, at, flat, index, make, plain, total_epochs
 from jioc.data import catalogue
 from jioc.data.find import find_dataset
@@ -58,8 +58,9 @@ def main(argv: list[str]) -> int:
             with os_errors(f"the model cannot be kept in {str(target)!r}", Failed):
                 save(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
             console.learnt(learner)
-    except Interrupted:
-        raise Interrupted("stopped; the model is as it was") from None
+    except Interrupted as error:
+        error.args = ("stopped; the model is as it was",)
+        raise
     finally:
         if fresh and not (target / "model.json").exists():
             shutil.rmtree(target)
@@ -110,7 +111,7 @@ def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     folder = model_folder(args.model)
     about = _about(folder)
     values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
-    method = of_model(str(values.get("method")), args.method, at(about, "method.sha256"))
+    method = of_model(values.get("method"), args.method, at(about, "method.sha256"))
     return folder, method, values | {"method": method}
 
 
@@ -154,11 +155,14 @@ def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
         usage="jioc learn MODEL FOLDER [--out DIR] [options]",
         add_help=add_help,
     )
-    parser.add("model", nargs="?", type=Path, help="a run's folder, or a copy of its model")
+    parser.add("model", nargs="?", type=named_path, help="a run's folder, or a copy of its model")
     parser.add(
-        "folder", nargs="?", type=Path, help="of class folders; a csv of path and label; or a Python file"
+        "folder",
+        nargs="?",
+        type=named_path,
+        help="of class folders; a csv of path and label; or a Python file",
     )
-    parser.add("--out", type=Path, help="save the new model there; by default it replaces the old one")
+    parser.add("--out", type=named_path, help="save the new model there; by default it replaces the old one")
     parser.add(
         "--known",
         default="refuse",

@@ -6,7 +6,19 @@ import time
 
 from jioc import __version__
 from jioc.cli.stdout import PipeSafeStdout
-from jioc.errors import Failed, Interrupted, RankError, Refused, ReportedElsewhere, refuse_unknown, sentence
+from jioc.errors import (
+    Failed,
+    Interrupted,
+    RankError,
+    Refused,
+    ReportedElsewhere,
+    is_of_a_file,
+    is_out_of_memory,
+    refuse_if,
+    refuse_unknown,
+    sentence,
+)
+from jioc.stopping import ctrl_c
 from jioc.torchrun import first_process
 
 COMMANDS = {
@@ -31,34 +43,43 @@ def usage() -> str:
     return "\n".join([title, "", *commands, "", "jioc COMMAND --help tells more."])
 
 
+def run_command(argv: list[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage())
+        return 0 if argv else 2
+    if argv[0] == "--version":
+        print(__version__)
+        return 0
+    refuse_unknown("command", argv[0], COMMANDS)
+    return importlib.import_module(f"jioc.cli.{argv[0]}").main(argv[1:])
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run a command; print an error as one sentence and return the exit status."""
     given = sys.argv[1:] if argv is None else argv
     debug, argv = "--debug" in given, [word for word in given if word != "--debug"]
     sys.stdout, sys.stderr = PipeSafeStdout.behind(sys.stdout), PipeSafeStdout.behind(sys.stderr)
     try:
-        if not argv or argv[0] in ("-h", "--help"):
-            print(usage())
-            return 0 if argv else 2
-        if argv[0] == "--version":
-            print(__version__)
-            return 0
-        refuse_unknown("command", argv[0], COMMANDS)
-        return importlib.import_module(f"jioc.cli.{argv[0]}").main(argv[1:])
+        refuse_if("\0" in "".join(argv), "a word of the command holds a NUL character")
+        status = run_command(argv)
+        PipeSafeStdout.fail_if_lost(sys.stdout)
+        return status
     except Refused as error:
         if debug:
             raise
         if isinstance(error, RankError) or (first_process() and not isinstance(error, ReportedElsewhere)):
-            print(f"jioc: {error}", file=sys.stderr)
+            print(f"jioc: {sentence(error)}", file=sys.stderr)
         else:
             time.sleep(SILENCE)
         return error.status
-    except KeyboardInterrupt:
-        if first_process():
-            print("jioc: stopped", file=sys.stderr)
-        return Interrupted.status
-    except Exception as error:
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, KeyboardInterrupt) or ctrl_c():
+            if first_process():
+                print("jioc: stopped", file=sys.stderr)
+            return Interrupted.status
         if debug:
             raise
-        print(f"jioc: {sentence(error)}; --debug shows where", file=sys.stderr)
+        told = is_out_of_memory(error) or is_of_a_file(error)
+        where = "" if told else "; --debug shows where"
+        print(f"jioc: {sentence(error)}{where}", file=sys.stderr)
         return Failed.status

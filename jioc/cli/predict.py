@@ -4,14 +4,13 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jioc.cli.flags import OWN_METHOD, Parser, add_fields
+from jioc.cli.flags import OWN_METHOD, Parser, add_fields, named_path
 from jioc.config import Config
 from jioc.data.images import listing
 from jioc.errors import Failed, refuse_if
-from jioc.text import PLAINLY
+from jioc.text import BYTES, PLAINLY, printable
 from jioc.training.store import model_folder, unfinished
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def main(argv: list[str]) -> int:
     parser = Parser(
         "jioc predict", "Print the class of each image, by a model that a run or `jioc learn` saved."
     )
-    parser.add("model", type=Path, help="a run's folder, or a copy of its model")
+    parser.add("model", type=named_path, help="a run's folder, or a copy of its model")
     parser.add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
     parser.add("--top", default="1", metavar="K", help="name the K best classes (1)")
     parser.add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
@@ -30,7 +29,7 @@ def main(argv: list[str]) -> int:
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_fields(parser, {"device": Config.model_fields["device"]})
     args = parser.parse(argv)
-    is_count = args.top.isdecimal() and int(args.top) >= 1
+    is_count = args.top.isdecimal() and len(args.top) <= 9 and int(args.top) >= 1
     refuse_if(not is_count, f"--top: {args.top!r} is no number of classes")
     folder = model_folder(args.model)
     from jioc.training.load import load_model
@@ -111,5 +110,5 @@ def _print(path: str, answer: Answer, as_json: bool) -> None:
         print(json.dumps({"image": path, **top[0], "top": top}))
         return
     cells = [path, *(cell for name, score in answer for cell in (name, f"{score:.4f}"))]
-    cells = ["".join(c if c.isprintable() or "\udc80" <= c <= "\udcff" else " " for c in x) for x in cells]
-    sys.stdout.buffer.write(("\t".join(cells) + "\n").encode(sys.getfilesystemencoding(), PLAINLY))
+    line = "\t".join(printable(cell, keep=BYTES) for cell in cells) + "\n"
+    sys.stdout.buffer.write(line.encode(sys.getfilesystemencoding(), PLAINLY))

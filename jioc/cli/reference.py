@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from jioc.cli import grid, run
 from jioc.cli.flags import Parser, show
 from jioc.config import SECTIONS, Options, index
+from jioc.config.schema import LARGEST, MOST
 from jioc.grid.options import LaunchOptions
 from jioc.methods import SPECS
 
@@ -79,10 +80,9 @@ def _values(annotation: Any, metadata: Iterable[Any] = ()) -> str:
         return f"list of: {_values(get_args(annotation)[0])}"
     if kinds := [kind for kind in get_args(annotation) if kind is not NoneType]:
         return " or ".join(map(_values, kinds))
-    bounds = (
-        f", {word} {getattr(m, key)}" for m in metadata for key, word in BOUNDS.items() if hasattr(m, key)
-    )
-    return TYPES.get(annotation, "text") + "".join(bounds)
+    bounds = ((word, getattr(m, key)) for m in metadata for key, word in BOUNDS.items() if hasattr(m, key))
+    told = "".join(f", {word} {bound}" for word, bound in bounds if bound not in (MOST, LARGEST))
+    return TYPES.get(annotation, "text") + told
 
 
 if __name__ == "__main__":

@@ -2,14 +2,15 @@
 
 import argparse
 import shlex
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-from jioc.cli.flags import HELP, Parser, add_settings, given_values, wants_help
+from jioc import scripts
+from jioc.cli.console import print_note
+from jioc.cli.flags import HELP, Parser, add_settings, given_values, named_path, wants_help
 from jioc.config import Config, Values, digest, files, make
 from jioc.errors import Interrupted, refuse_if
-from jioc.events import Event
+from jioc.events import Event, Note
 from jioc.integrations import loggers
 from jioc.methods import SPECS, Spec, find_method
 from jioc.resolve import pycil, validate
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> int:
     log = loggers.names(args.log)
     config, notes = _config(args, method, spec)
     for note in notes + validate.unused(config) if first_process() else ():
-        print(f"note: {note}", file=sys.stderr)
+        print_note(Note(note))
     if args.dry_run:
         from jioc.cli.dry_run import show
 
@@ -81,9 +82,15 @@ def _method(argv: list[str]) -> str:
     every = replace(SPECS["bic"], options=type("Every", (*options,), {}))  # bic has a second stage, too
     args, rest = build_parser(every).parse_known_args([word for word in argv if word not in HELP])
     file, _ = _file(args)
-    method = next((word for word in (args.method, *rest) if word in SPECS or str(word).endswith(".py")), None)
+    named = file.get("method", "")
+    refuse_if(not isinstance(named, str | None), f"method: {named!r} is refused: it should be a name")
+    method = next((word for word in (args.method, *rest) if word in SPECS or scripts.is_script(word)), None)
+    if method is None and args.method is None and wants_help(argv) and scripts.is_script(file.get("method")):
+        return "icarl"  # help runs no code that only a file names
+    if method is None and args.method is None:
+        _announce(args.config, file.get("method"))
     if method is None and any(word.startswith("-") for word in rest):
-        build_parser(find_method(str(file.get("method", "icarl")))).parse(argv)  # refuses the wrong flag
+        build_parser(find_method(str(file.get("method") or "icarl"))).parse(argv)  # refuses the wrong flag
     method = method or args.method or file.get("method")
     refuse_if(
         method is None and not wants_help(argv),
@@ -100,6 +107,12 @@ def _file(args: argparse.Namespace) -> tuple[Values, list[str]]:
     return files.read(args.config) if args.config else {}, []
 
 
+def _announce(source: Path, word: object) -> None:
+    """Say that a file's method or data is a Python file, before it is run."""
+    if scripts.is_script(word) and first_process():
+        print_note(Note(scripts.note(source, word)))
+
+
 def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, list[str]]:
     """The resolved settings of the flags over those of a file, with notes on the file."""
     file, notes = _file(args)
@@ -108,6 +121,8 @@ def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, 
         other = f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}"
         refuse_if(method != file["method"], other)
         file = pycil.rescaled(file, flags)
+    if "data" not in flags:
+        _announce(args.config, file.get("data"))
     return resolve(make(**overlay(file, flags))), notes
 
 
@@ -118,9 +133,9 @@ def build_parser(spec: Spec) -> Parser:
     parser.add("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
     add_settings(parser, spec)
     add = parser.add_argument_group("files").add_argument
-    add("--config", type=Path, help="a config.yaml; flags override it")
-    add("--pycil", type=Path, metavar="JSON", help="an experiment file of PyCIL; flags override it")
-    add("--out", type=Path, help="the run's folder (runs/METHOD-…)")
+    add("--config", type=named_path, help="a config.yaml; flags override it")
+    add("--pycil", type=named_path, metavar="JSON", help="an experiment file of PyCIL; flags override it")
+    add("--out", type=named_path, help="the run's folder (runs/METHOD-…)")
     add("--resume", action="store_true", help="go on from the last checkpoint there, or start")
     add(
         "--time-limit",

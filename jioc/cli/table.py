@@ -1,30 +1,34 @@
 """`jioc table`: print mean ± standard deviation over seeds, with the paper's figures."""
 
-import math
 import sys
-from pathlib import Path
 
-from jioc.cli.console import table
-from jioc.cli.flags import Parser
+from jioc.cli.console import print_note, table
+from jioc.cli.flags import Parser, named_path
 from jioc.errors import Refused, refuse_if, refuse_unknown
 from jioc.report import runs, tables
 from jioc.report.render import FORMATS, render
 from jioc.resolve import recipes
+from jioc.resolve.recipe_file import MOST_SCALE as MOST
+from jioc.text import printable
 
 
 def main(argv: list[str]) -> int:
     args = _parser().parse(argv)
     refuse_unknown("value of --format", args.format, FORMATS)
-    if args.scale is not None and (args.recipe is None or not 0 < args.scale < math.inf):
-        raise Refused(f"--scale: {args.scale:g} is refused: it should be above 0, and given with --recipe")
+    if args.scale is not None and (args.recipe is None or not 0 < args.scale <= MOST):
+        wanted = f"it should be above 0, at most {MOST}, and given with --recipe"
+        raise Refused(f"--scale: {args.scale:g} is refused: {wanted}")
     refuse_if(args.by_task and args.forgetting, "--by-task and --forgetting exclude each other")
-    read = runs.read(args.runs, args.over_orders)
-    groups = runs.group(runs.planned(args.recipe, read, args.scale) if args.recipe else read)
+    left_out: list[str] = []
+    read = runs.read(args.runs, args.over_orders, left_out.append)
+    recipe = recipes.find_recipe(args.recipe, print_note) if args.recipe else None
+    groups = runs.group(runs.planned(recipe, read, args.scale) if recipe else read)
     sheet = (
         tables.by_task(groups, args.paper)
         if args.by_task
         else tables.summarise(groups, args.paper, args.forgetting, bracketed=args.format != "csv")
     )
+    sheet.notes = [printable(note) for note in [*sheet.notes, *left_out]]
     if args.format == "text":
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     else:
@@ -38,9 +42,9 @@ def _parser() -> Parser:
     parser = Parser(
         "jioc table", "The runs at or below the given places, those that differ in seeds as one row."
     )
-    parser.add("runs", nargs="+", type=Path, help="run folders, folders of them, or result.json files")
+    parser.add("runs", nargs="+", type=named_path, help="run folders, folders of them, or result.json files")
     parser.add("--paper", action="store_true", help="also the paper's figures where the setting matches")
-    parser.add("--recipe", type=recipes.find_recipe, help="also the settings of a recipe that were not run")
+    parser.add("--recipe", help="also the settings of a recipe that were not run")
     parser.add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
     parser.add(
         "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"

@@ -89,7 +89,15 @@ DATASETS = {
 
 def with_name(place: str) -> str:
     """Write a place so that it ends in its name, which `.` and `..` do not."""
-    return place if Path(place).name not in ("", "..") else os.path.abspath(Path(place).expanduser())
+    return place if not place or Path(place).name not in ("", "..") else os.path.abspath(home_expanded(place))
+
+
+def home_expanded(place: str) -> Path:
+    """The path with a user's folder in the place of ~ or ~user."""
+    try:
+        return Path(place).expanduser()
+    except RuntimeError:
+        raise Refused(f"there is no home folder for {place!r}") from None
 
 
 def unknown_name(name: str) -> Refused:

@@ -8,6 +8,8 @@ import numpy as np
 from jioc.config import Config
 from jioc.errors import refuse_if
 
+MOST_SEEN = 1024 * 1024  # pixels of an image that a network sees
+
 
 @dataclass(frozen=True)
 class Dataset:

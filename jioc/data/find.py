@@ -4,17 +4,26 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from jioc.data.catalogue import DATASETS, Entry, unknown_name, usual_tasks
-from jioc.errors import refuse_if
+from jioc.data.catalogue import DATASETS, Entry, home_expanded, unknown_name, usual_tasks
+from jioc.errors import os_errors, refuse_if
+from jioc.scripts import is_script
 
 
 def find_dataset(name: str) -> Entry:
+    """The entry of a name, of a folder, or of a file."""
     if name in DATASETS:
         return DATASETS[name]
-    place = Path(name).expanduser()
+    if not name:
+        raise unknown_name(name)
+    with os_errors(f"--data {name!r} cannot be read"):
+        return _at(home_expanded(name), name)
+
+
+def _at(place: Path, name: str) -> Entry:
+    """The data set of a folder or a file; `name`: as it was given."""
     if place.is_dir() or (place.is_file() and place.suffix.lower() == ".csv"):
         return _of_images(place)
-    if place.is_file() and place.suffix == ".py":
+    if place.is_file() and is_script(place):
         from jioc.data.sources import python_file
 
         return python_file.entry(place)
@@ -23,6 +32,7 @@ def find_dataset(name: str) -> Entry:
         f"--data {name!r} is a file; give a folder of class folders, a csv of path and label, "
         "or a Python file",
     )
+    refuse_if(place.exists(), f"--data {name!r} is neither a file nor a folder")
     refuse_if(place.suffix.lower() in (".csv", ".py"), f"--data: there is no file {name!r}")
     refuse_if(os.sep in name or name.startswith("."), f"--data: there is no folder {name!r}")
     raise unknown_name(name)

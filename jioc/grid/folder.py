@@ -1,18 +1,57 @@
 """A run's folder as files that can be sent to another machine and put in place there. No torch here."""
 
+import fcntl
 import os
 import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from jioc.files import flush_folder, read_json, write
+from jioc.files import flush_folder, read_bytes, read_json, write
 
 Files = dict[str, bytes]  # the path of each file, relative to the run's folder, and its content
 NEEDED = ("config.yaml", "log.jsonl")  # to resume, beside a checkpoint
 
 
+SCRATCH = "jioc-scratch-"  # the names of scratch folders begin so
+NEW = 60.0  # seconds for which a scratch folder may not be locked yet
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """Make a scratch folder and remove it in the end; remove those that killed processes have left here, too.
+
+    Who works in one holds a lock on it, which ends with the process.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
+        with suppress(OSError):
+            _remove_left(left)
+    with tempfile.TemporaryDirectory(prefix=SCRATCH, ignore_cleanup_errors=True) as name:
+        handle = os.open(name, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield Path(name)
+        finally:
+            os.close(handle)
+
+
+def _remove_left(folder: Path) -> None:
+    """Remove a scratch folder of this user's in which nobody works."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        about = os.fstat(handle)
+        if about.st_uid == os.getuid() and time.time() - about.st_mtime > NEW:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(handle)
+
+
 def newest_checkpoint(folder: Path) -> str | None:
     paths = folder.glob("checkpoint/*")
-    return max((path.name for path in paths if path.name.isdigit()), key=int, default=None)
+    return max((path.name for path in paths if path.name.isdecimal()), key=int, default=None)
 
 
 def read_files(folder: Path, whole: bool) -> Files:
@@ -21,9 +60,9 @@ def read_files(folder: Path, whole: bool) -> Files:
     `whole`: with the model and a complete result too; only a run that has ended is sure to have both.
     Raises FileNotFoundError if the run drops that checkpoint meanwhile.
     """
-    files = {str(path.relative_to(folder)): path.read_bytes() for path in _paths(folder, whole)}
+    files = {str(path.relative_to(folder)): read_bytes(path, most=None) for path in _paths(folder, whole)}
     result = folder / "result.json"
-    content = result.read_bytes() if result.exists() else b""  # first: the run may end before the next line
+    content = read_bytes(result) if result.exists() else b""  # first: the run may end before the next line
     values = read_json(result) if content else None
     if values is not None and (whole or not values["complete"]):
         files["result.json"] = content
@@ -35,7 +74,8 @@ def _paths(folder: Path, whole: bool) -> list[Path]:
     paths = []
     if number := newest_checkpoint(folder):
         checksums = folder / "checkpoint" / number / "checksums.json"
-        paths = [checksums, *map(checksums.with_name, read_json(checksums) or ())]
+        named = [name for name in read_json(checksums) or () if name == Path(name).name]
+        paths = [checksums, *map(checksums.with_name, named)]
     others = [path for path in folder.glob("[!.]*") if path.is_file()]
     others.sort(key=lambda path: (path.name != "config.yaml", path.name == "model.json"))
     return paths + [path for path in others if (path.name != "result.json" if whole else path.name in NEEDED)]
@@ -66,5 +106,5 @@ def _write_checkpoint(files: dict[Path, bytes], folder: Path) -> None:
         os.rename(partial, place)
         flush_folder(place.parent)
     for other in place.parent.iterdir():
-        if other.name.isdigit() and int(other.name) < int(place.name):
+        if other.name.isdecimal() and int(other.name) < int(place.name):
             shutil.rmtree(other)

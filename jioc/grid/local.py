@@ -1,14 +1,20 @@
 """The runs of a grid in this process, one after another or several at once. No torch here."""
 
+import fcntl
 import os
+import time
 from collections.abc import Callable
+from pathlib import Path
 
+from jioc import results
 from jioc.errors import Interrupted, sentence
-from jioc.events import Callback, Event, Start, ignore
+from jioc.events import Callback, Event, Note, Start, ignore
+from jioc.files import open_regular
 from jioc.grid.options import LaunchOptions
-from jioc.grid.plan import Job, append_event
+from jioc.grid.plan import FINISHED, Job, append_event, status
 from jioc.grid.progress import GridProgress
 from jioc.results import Result
+from jioc.training.store import Busy
 
 
 def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
@@ -22,7 +28,10 @@ def run_here(
     watch: Callable[[Job], Callback] = lambda job: ignore,
     ended: Callable[[Job, Result | Exception], None] = lambda job, outcome: None,
 ) -> list[Result | Exception]:
-    """Run the jobs; return the result of each, or what stopped it. Its begin and end go to grid.jsonl."""
+    """Run the jobs; return the result of each, or what stopped it. Its begin and end go to grid.jsonl.
+
+    A run that another process is at, as of a second grid on this folder, comes last, once that has ended.
+    """
     from jioc.grid.pack import pack
 
     begun: set[int] = set()
@@ -39,6 +48,8 @@ def run_here(
         return tell
 
     def end(i: int, outcome: Result | Exception) -> None:
+        if isinstance(outcome, Busy):
+            return
         out, name = jobs[i].folder.parent, jobs[i].name
         if not isinstance(outcome, Exception):
             append_event(out, name, "finished", pid=os.getpid())
@@ -48,4 +59,27 @@ def run_here(
         ended(jobs[i], outcome)
 
     configs, folders = [job.config for job in jobs], [job.folder for job in jobs]
-    return pack(configs, at_once, outs=folders, resume=True, callback=callback, ended=end, stop=stop)
+    outcomes = pack(configs, at_once, outs=folders, resume=True, callback=callback, ended=end, stop=stop)
+    busy = [i for i, outcome in enumerate(outcomes) if isinstance(outcome, Busy)]
+    for i in busy:
+        watch(jobs[i])(Note("another process is at work on it, and is waited for"))
+        wait_until_free(folders[i], stop)
+        if status(jobs[i]) == FINISHED:
+            outcomes[i] = results.read(folders[i] / "result.json")
+            ended(jobs[i], outcomes[i])
+        else:
+            (outcomes[i],) = run_here([jobs[i]], 1, stop, watch, ended)
+    return outcomes
+
+
+def wait_until_free(folder: Path, stop: Callable[[], bool]) -> None:
+    """Wait until nobody else writes to a run's folder."""
+    while (folder / ".lock").exists() and not stop():
+        try:
+            with open_regular(folder / ".lock", "ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            time.sleep(0.5)
+        except OSError:
+            return  # nothing can be locked here: the run itself says so

@@ -42,6 +42,8 @@ class LaunchOptions(Options):
     time_limit: str | None = setting(None, metavar="TIME")
     """Stop before it with checkpoints, status 75: 90m, 2h. Slurm: of each job, which saves and queues
     again (2h)."""
+    time_to_save: Positive = setting(120, only=("slurm",), metavar="SECONDS")
+    """Slurm: how long before its time limit a job is told to save."""
     executor: Literal["slurm", "local"] = setting("slurm", only=("slurm",))
     """Slurm: submitit's executor; local needs no Slurm."""
     at_once: Positive | None = setting(None, only=("slurm",), metavar="JOBS")

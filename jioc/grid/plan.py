@@ -14,13 +14,13 @@ from typing import Any
 
 from jioc.config import Config, Values, at, files, index, make
 from jioc.data.catalogue import DATASETS
-from jioc.errors import refuse_if
+from jioc.errors import os_errors, refuse_if
 from jioc.events import Callback
-from jioc.files import read_json
+from jioc.files import open_regular, read_json
 from jioc.methods import Spec, find_method, parse_record, refuse_changed, sha256
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
-from jioc.resolve.recipe_file import PLAIN, Recipe, scaled
+from jioc.resolve.recipe_file import MOST_RUNS, PLAIN, Recipe, scaled
 from jioc.resolve.recipes import RECIPES
 from jioc.resolve.validate import idle_coordination
 from jioc.text import counted
@@ -48,8 +48,9 @@ def plan(
 
     `flags(spec)`: the settings that the command gives for every run of a method.
     """
-    wanted = select(recipe.make(), only)
-    jobs = []
+    wanted, seeds, jobs = select(recipe.make(), only), list(seeds), []
+    number = len(wanted) * len(seeds)
+    refuse_if(number > MOST_RUNS, f"these are {number:,} runs, and a grid has at most {MOST_RUNS:,}")
     for seed in seeds:
         for name, values in wanted.items():
             spec = find_method(str(values["method"]))
@@ -90,11 +91,14 @@ FINISHED = "finished"
 def status(job: Job) -> str:
     """Say how far the run is; refuse a folder that holds another run."""
     result, config = read_json(job.folder / "result.json"), job.folder / "config.yaml"
+    with os_errors(f"the run's folder {str(job.folder)!r} cannot be used"):
+        begun = config.exists()
     if isinstance(result, dict) and isinstance(result.get("config"), dict):
         refuse_other_settings(job.folder, result["config"], job.config)
-        learnt = counted(len(result.get("tasks") or []), "task") + " learnt"
+        tasks = result.get("tasks")
+        learnt = counted(len(tasks) if isinstance(tasks, list) else 0, "task") + " learnt"
         return FINISHED if result.get("complete") else learnt
-    if config.exists():
+    if begun:
         refuse_other_settings(job.folder, files.read(config), job.config)
         return "begun"
     return "not begun"
@@ -115,7 +119,7 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
     images: dict[str, Any] = {}
     for job in jobs:
         data, result = job.config.data, read_json(job.folder / "result.json")
-        before = (result.get("data") or {}).get("fingerprint")
+        before = at(result, "data.fingerprint")
         if data in DATASETS or before is None:
             continue
         key = job.config.model_dump_json(include=set(index.grouped("images", "reading")))
@@ -123,6 +127,11 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
             images[key] = load_dataset(job.config, tell).record.get("fingerprint")
         others = f"the images of {data!r} are not those of the run in {str(job.folder)!r}"
         refuse_if(images[key] != before, f"{others}; choose another --out")
+
+
+def is_record(value: Any) -> bool:
+    """Whether this is what failures.json and slurm.json hold: a word for each of some runs."""
+    return isinstance(value, dict) and all(isinstance(word, str) for word in value.values())
 
 
 def append_event(out: Path, run: str, event: str, **more: Any) -> None:
@@ -133,5 +142,5 @@ def append_event(out: Path, run: str, event: str, **more: Any) -> None:
     line = json.dumps({"time": round(time.time(), 3), "run": run, "event": event, **more}) + "\n"
     with suppress(OSError):
         out.mkdir(parents=True, exist_ok=True)
-        with open(out / "grid.jsonl", "ab", buffering=0) as file:
+        with open_regular(out / "grid.jsonl", "ab", buffering=0) as file:
             file.write(line.encode())  # one write, so that lines of several processes do not mix

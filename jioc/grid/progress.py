@@ -1,5 +1,6 @@
 """How far the runs of a grid are: bars on a terminal, a line for each event elsewhere. No torch here."""
 
+import sys
 import threading
 from contextlib import suppress
 from typing import Any, Self
@@ -14,7 +15,7 @@ from jioc.events import Callback, Epoch, Event, Note, Start, TaskEnd
 from jioc.grid.plan import Job
 from jioc.report.lines import percent, task_line
 from jioc.results import Result, TaskRow
-from jioc.text import counted
+from jioc.text import TerminalOutput, counted, printable
 
 
 class GridProgress:
@@ -33,9 +34,10 @@ class GridProgress:
         self._learnt: dict[str, int] = {}  # tasks shown of each run that is polled
         self._written: dict[str, int] = {}  # when its result was written, in nanoseconds
         self._width = max((len(job.name) for job in jobs), default=0)
+        output: Any = TerminalOutput(sys.stderr)
         self._bars = Progress(
             TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"),
-            TimeRemainingColumn(), console=Rich(stderr=True, markup=False, highlight=False), transient=True,
+            TimeRemainingColumn(), console=Rich(file=output, markup=False, highlight=False), transient=True,
         )  # fmt: skip
         self._bars.disable = not self._bars.console.is_terminal
         self._all = self._bars.add_task(counted(len(jobs), "run"), total=len(jobs), speed="")
@@ -48,7 +50,7 @@ class GridProgress:
         self._bars.stop()
 
     def say(self, job: Job, text: str) -> None:
-        line = f"{job.name:<{self._width}}  {text}"
+        line = printable(f"{job.name:<{self._width}}  {text}")
         if self._bars.disable:
             print(line, flush=True)
         else:
@@ -92,7 +94,7 @@ class GridProgress:
                 self.failures[job.name] = sentence(outcome)
                 self.say(job, f"failed: {sentence(outcome)}")
             else:
-                average = percent(outcome.average[outcome.headline]).strip()
+                average = percent(outcome.average.get(outcome.headline)).strip()
                 self.say(job, f"finished: {outcome.headline} average {average}")
 
     def poll(self, job: Job) -> None:

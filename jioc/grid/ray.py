@@ -11,7 +11,6 @@ import fcntl
 import os
 import platform
 import signal
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,7 +21,8 @@ from typing import Any
 from jioc import results
 from jioc.config import Config
 from jioc.errors import Failed, Interrupted, Refused, first_line, refuse_if, sentence
-from jioc.grid.folder import Files, newest_checkpoint, read_files, write_files
+from jioc.files import open_regular
+from jioc.grid.folder import Files, newest_checkpoint, read_files, scratch, write_files
 from jioc.grid.options import LaunchOptions, package
 from jioc.grid.plan import FINISHED, Job, append_event, status
 from jioc.grid.progress import GridProgress
@@ -145,7 +145,7 @@ class RunFolders:
         out = next(iter(self.jobs.values())).folder.parent
         try:
             out.mkdir(parents=True, exist_ok=True)
-            self.lock_file = open(out / ".grid-lock", "ab")  # noqa: SIM115
+            self.lock_file = open_regular(out / ".grid-lock", "ab")
             for _ in range(PATIENCE):
                 try:
                     fcntl.flock(self.lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -212,8 +212,8 @@ def run_on_node(
         return ray.get(folders.may_go_on.remote(name, number))
 
     try:
-        with tempfile.TemporaryDirectory(prefix="jioc-", ignore_cleanup_errors=True) as scratch:
-            folder = Path(scratch) / name
+        with scratch() as place:
+            folder = place / name
             write_files(files, folder)
             return _run_in(folder, config, send, may_go_on, every)
     except OSError as error:

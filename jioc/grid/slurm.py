@@ -5,7 +5,6 @@ again. One that dies is submitted again. The jobs do not need this process: it m
 by slurm.json. submitit's local executor needs no Slurm.
 """
 
-import fcntl
 import json
 import os
 import signal
@@ -20,16 +19,15 @@ from typing import Any
 from jioc import results
 from jioc.errors import Failed, Interrupted, Refused, first_line, refuse_if, sentence
 from jioc.files import read_json, write
-from jioc.grid.local import run_here
+from jioc.grid.local import run_here, wait_until_free
 from jioc.grid.options import LaunchOptions, package
-from jioc.grid.plan import FINISHED, Job, status
+from jioc.grid.plan import FINISHED, Job, is_record, status
 from jioc.grid.progress import GridProgress
 from jioc.report.group import collect
 from jioc.stopping import RESUME, duration, signals
 
 GRACE = 20  # seconds after SIGTERM in which a signal may say: preempted, not cancelled
 POLL_EVERY = {"slurm": 5.0, "local": 0.2}  # seconds, by executor
-SIGNAL_BEFORE = 120  # seconds before the time limit at which Slurm sends the signal
 
 
 # --- in a job ---
@@ -47,7 +45,7 @@ class JobRuns:
 
         preempted = JobEnvironment()._usr_sig()
         with signals(None, preempted) as stop:
-            for job in self.jobs:
+            for job in self.jobs:  # an earlier driver may not have recorded its job
                 wait_until_free(job.folder, stop)
             left = [job for job in self.jobs if status(job) != FINISHED]
             outcomes = run_here(left, self.at_once, stop)
@@ -56,6 +54,7 @@ class JobRuns:
                 signal.raise_signal(preempted)  # submitit's handler queues the job again
             time.sleep(GRACE)  # a cancelled job gets SIGTERM and nothing after it
             sys.exit(RESUME)
+        signal.signal(preempted, signal.SIG_IGN)  # nothing is left to save: it would fail a job that is done
         ended = zip(left, outcomes, strict=True)
         return {job.name: sentence(error) for job, error in ended if isinstance(error, Exception)}
 
@@ -63,19 +62,6 @@ class JobRuns:
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
-
-
-def wait_until_free(folder: Path, stop: Callable[[], bool]) -> None:
-    """Wait until nobody else writes to a run's folder: an earlier driver may not have recorded its job."""
-    while (folder / ".lock").exists() and not stop():
-        with open(folder / ".lock", "ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                time.sleep(1)
-            except OSError:
-                return  # nothing can be locked here: the run itself says so
 
 
 # --- the driver ---
@@ -106,6 +92,8 @@ def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop
             submitted.remove(one)
             for job in one.runs:
                 outcome = one.outcome(job)
+                if isinstance(outcome, Interrupted):
+                    progress.say(job, str(outcome))
                 deaths[job.name] += outcome is None
                 if outcome is None and deaths[job.name] <= options.retries:
                     progress.say(job, f"its job {one.job.job_id} died; submitted again")
@@ -159,7 +147,8 @@ class Queue:
     def __init__(self, out: Path, options: LaunchOptions):
         submitit = _submitit()
         self.folder, self.record, self.pack = out / "submitit", out / "slurm.json", options.pack
-        self.ids: dict[str, str] = read_json(self.record) or {}
+        self.ids: dict[str, str] = read_json(self.record) if self.record.exists() else {}
+        refuse_if(not is_record(self.ids), f"{str(self.record)!r} is there, and jioc did not write it")
         self.at_once = sys.maxsize  # jobs; Slurm has a queue itself
         if options.executor == "local":
             self.at_once = options.at_once or max(1, (os.cpu_count() or 1) // options.cpus_per_run)
@@ -197,16 +186,19 @@ class Queue:
 
 def parameters(options: LaunchOptions) -> dict[str, Any]:
     """Make the parameters of submitit's executors; options of sbatch are passed on."""
-    minutes = max(1, round(duration(options.time_limit or "2h") / 60))
+    limit = options.time_limit or "2h"
+    minutes = max(1, round(duration(limit) / 60))
     gpus, sbatch = options.gpus_per_run or 0, dict(word.partition("=")[::2] for word in options.sbatch)
     refuse_if(gpus != int(gpus), "--gpus-per-run: Slurm gives whole GPUs; --pack puts several runs on one")
     values = {"name": "jioc", "timeout_min": minutes, "gpus_per_node": int(gpus)}
     if options.executor == "slurm":
         wrong = f"--sbatch: {','.join(options.sbatch)!r} is refused: give name=value, such as partition=gpu"
         refuse_if(not all(sbatch.values()), wrong)
+        hasty = f"--time-limit {limit} leaves no time before the {options.time_to_save} s of --time-to-save"
+        refuse_if(60 * minutes <= options.time_to_save, hasty)
         values |= {
             "cpus_per_task": options.cpus_per_run,
-            "slurm_signal_delay_s": SIGNAL_BEFORE,
+            "slurm_signal_delay_s": options.time_to_save,
             "slurm_array_parallelism": options.at_once,
             "slurm_additional_parameters": sbatch,
         }

@@ -16,13 +16,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
 
 from jioc import results
-from jioc.config import Config, flat, plain
-from jioc.errors import Refused, unknown
+from jioc.config import Config, Count, Options, flat, plain
+from jioc.errors import Failed, Refused, os_errors, refuse_if, unknown
 from jioc.events import Epoch, Event, Start, TaskEnd
-from jioc.files import write
+from jioc.files import read_json, write
 from jioc.results import TaskRow
 
 Log = Callable[[dict[str, float], int], object]  # takes numbers by name, and their step
@@ -45,6 +47,21 @@ def package(name: str) -> Any:
         raise Refused(f"--log {name} needs the package {name}: pip install 'jioc[{name}]'") from None
 
 
+class Fed(Options):
+    """How far a sink has been fed, and what it calls the run."""
+
+    epoch: Count
+    task: Count
+    id: str | None
+
+
+class Before(Options):
+    """What logged.json holds."""
+
+    stages: dict[Annotated[str, Field(pattern=r"^\d{1,9}/\w+$")], tuple[Count, Count]]
+    logged: dict[str, Fed]
+
+
 class Live:
     """The callback of a run that feeds the sinks."""
 
@@ -55,7 +72,7 @@ class Live:
         self.record = folder / "live" / "logged.json"
         self.closing = ExitStack()
         self.sinks: dict[str, Log] = {}
-        self.stages: dict[str, list[int]] = {}  # by task and stage: the epochs before it, and its own
+        self.stages: dict[str, tuple[int, int]] = {}  # by task and stage: the epochs before it, and its own
         self.logged: dict[str, dict[str, Any]] = {}  # by sink: the last epoch's and task's step, and its id
 
     def __call__(self, event: Event) -> None:
@@ -74,12 +91,18 @@ class Live:
 
     def _open(self) -> None:
         """Open the sinks, once the run's folder is there."""
+        place = self.record.parent
+        refuse_if(place.is_symlink(), f"{str(place)!r} is a link, so live logs are not kept there")
         if self.record.exists():
-            before = json.loads(self.record.read_bytes())
+            try:
+                before = Before.model_validate(read_json(self.record)).model_dump()
+            except ValidationError:
+                raise Refused(f"{str(self.record)!r} is damaged, so live logs cannot go on") from None
             self.stages, self.logged = before["stages"], before["logged"]
         for name in self.wanted:
             place = self.record.with_name(name)
-            place.mkdir(parents=True, exist_ok=True)
+            with os_errors(f"live logs cannot be kept in {str(place)!r}", Failed):
+                place.mkdir(parents=True, exist_ok=True)
             state = self.logged.setdefault(name, {"epoch": 0, "task": 0, "id": None})
             sink = SINKS[name](place, self.config, self.folder.name, state)
             self.sinks[name] = self.closing.enter_context(sink)
@@ -87,7 +110,7 @@ class Live:
 
     def _step(self, event: Epoch) -> int:
         before = sum(epochs for _, epochs in self.stages.values())
-        start, _ = self.stages.setdefault(f"{event.task}/{event.stage}", [before, event.epochs])
+        start, _ = self.stages.setdefault(f"{event.task}/{event.stage}", (before, event.epochs))
         return start + event.epoch
 
     def _catch_up(self) -> None:
@@ -107,7 +130,8 @@ class Live:
             self.sinks[name](numbers, step)
 
     def _save(self) -> None:
-        write(self.record, json.dumps({"stages": self.stages, "logged": self.logged}).encode())
+        with os_errors(f"live logs cannot be kept in {str(self.record.parent)!r}", Failed):
+            write(self.record, json.dumps({"stages": self.stages, "logged": self.logged}).encode())
 
     def close(self) -> None:
         if self.sinks:

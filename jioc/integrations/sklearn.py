@@ -57,6 +57,7 @@ class Fitted:
         known = self.labels if self.tasks else y[:0]
         before, now = label_kind(known), label_kind(y)
         refuse_if(before != now, f"the labels so far are {before}, so y cannot hold {now}")
+        refuse_merged(known, y)
         config = self._with_first_network(config)
         new, here = np.setdiff1d(y, known), np.unique(y)
         names = [self._name(label) if label in known else str(label) for label in here]
@@ -203,10 +204,11 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         """
         first = not hasattr(self, "_fitted")
         x, y = self._checked(X, y, reset=first)
-        if classes is not None and not np.isin(y, classes).all():
-            others = ", ".join(repr(python_value(label)) for label in np.setdiff1d(y, classes))
-            raise ValueError(f"y holds labels that are not among classes: {others}")
         with value_errors():
+            if classes is not None:
+                refuse_merged(np.asarray(classes), y)
+                others = ", ".join(repr(python_value(label)) for label in np.setdiff1d(y, classes))
+                refuse_if(others, f"y holds labels that are not among classes: {others}")
             fitted = self._unfitted(x) if first else self._fitted
             config = self._config(fitted)
             fitted.refuse_early(config, 1)
@@ -328,6 +330,18 @@ def value_errors() -> Iterator[None]:
 def python_value(value: Any) -> Any:
     """Turn a number of numpy, which a grid of parameters may hold, into one of Python."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def refuse_merged(known: np.ndarray, y: np.ndarray) -> None:
+    """Refuse numbers of two types whose common type changes one: 2**53 + 1 as a float is 2**53."""
+    if label_kind(known) != "numbers" or label_kind(y) != "numbers":
+        return
+    common = np.result_type(known, y)
+    for labels in (known, y):
+        with np.errstate(invalid="ignore"):  # a number beyond its own type does not come back either
+            lost = labels[labels.astype(common).astype(labels.dtype) != labels]
+        types = f"labels of {known.dtype} and {y.dtype} meet as {common}"
+        refuse_if(len(lost), f"{types}, which cannot hold {lost[:1]}; give all labels in one type")
 
 
 def label_kind(labels: np.ndarray) -> str:

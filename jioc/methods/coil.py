@@ -11,10 +11,12 @@ When a task arrives the new rows of the head start at A; B is computed again eve
 and the new images. a = 0.001 in epoch 0 and 0 later, b = 0 in epoch 0 and 0.001 (epoch / epochs)² later. The
 targets A and z' are constants. B's class means are computed in a step's arithmetic, all others in fp32.
 
-PyCIL looks at the next task's images at the end of a task; here the transport waits until they arrive, which
-gives the same plan. There, too, every entry of both marginals is 1 / K_old, so that the second does not sum
-to 1; Sinkhorn ends on the rows, so that this only multiplies P, and the scaling of the norms takes it away.
-PyCIL always keeps 2000 exemplars; here the memory is the run's.
+PyCIL looks at the next task's images at the end of a task; here the transport waits until they arrive. There
+the old classes' means for A are of every training image, here of the exemplars, since the others are gone;
+A's target is differentiated, and B is computed in a step's midst. There, too, every entry of both marginals
+is 1 / K_old, so that the second does not sum to 1; Sinkhorn ends on the rows, so that this only multiplies
+P, and the scaling of the norms takes it away. PyCIL always keeps 2000 exemplars; here the memory is the
+run's.
 """
 
 import math

@@ -4,6 +4,7 @@
 A trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -14,6 +15,7 @@ from jioc.errors import Failed, fail_if
 from jioc.losses import check_terms, shape_or_type
 from jioc.methods.base import Fit, Method, own_modules
 from jioc.methods.state import DROPOUT, shapes, tensors
+from jioc.results import READOUT
 from jioc.types import Batch, Output, Task, Terms
 
 Loss = Callable[[Batch, Output, Output | None, Task], Terms]
@@ -161,6 +163,11 @@ def check_readouts(method: Method, scores: dict[str, Tensor], n: int) -> None:
         "by which methods are compared",
     )
     for name, value in scores.items():
+        fail_if(
+            not isinstance(name, str) or not re.fullmatch(READOUT, name),
+            f"the readouts of {spec.name}: {name!r} is no name; "
+            "a name has at most 64 letters, digits, spaces and . _ + -",
+        )
         fail_if(
             not isinstance(value, Tensor) or value.shape != wanted,
             f"the readouts of {spec.name}: {name!r} {shape_or_type(value)}; "

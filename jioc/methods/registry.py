@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from jioc.config import Options, refusal
-from jioc.errors import refuse_if, unknown
+from jioc.errors import Refused, refuse_if, unknown
+from jioc.files import read_bytes
 from jioc.methods.specs import SPECS, Spec
-from jioc.scripts import SCRIPT, imported
+from jioc.scripts import SCRIPT, imported, is_script
 
 if TYPE_CHECKING:
     from jioc.methods.base import Method
@@ -61,7 +62,7 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
 
 def find_method(word: str) -> Spec:
     """Find the entry of a method by its name, or of the one that a Python file registers."""
-    if word.endswith(".py"):
+    if is_script(word):
         return _from_file(Path(word)).spec
     if word not in SPECS:
         refuse_if(word in ELSEWHERE, f"unknown method {word!r}; here it is {ELSEWHERE.get(word)!r}")
@@ -71,7 +72,7 @@ def find_method(word: str) -> Spec:
 
 def load_method(word: str) -> "type[Method]":
     """Import the class of a method; this imports torch."""
-    if word.endswith(".py"):
+    if is_script(word):
         return _from_file(Path(word))
     name = find_method(word).name
     if name not in _CLASSES:
@@ -96,19 +97,21 @@ def own_options(spec: Spec, values: dict[str, Any]) -> Options:
         raise refusal(error) from None
 
 
-def of_model(named: str, file: str | None, sha: str | None = None) -> str:
+def of_model(named: object, file: str | None, sha: str | None = None) -> str:
     """Find the method of a saved model. A Python file is run only if it is given as `file`.
 
     `sha`: the checksum of the method that the model was trained with; no other code is run.
     """
-    in_file = named.endswith(".py")
+    if not isinstance(named, str):
+        raise Refused("the settings of this model name no method")
+    in_file = is_script(named)
     refuse_if(
         in_file and file is None,
         f"the method of this model is in a file, {named!r}, which is not run unasked; "
         "give --method FILE, or method= in Python",
     )
     refuse_if(
-        file not in (None, named) and not (in_file and str(file).endswith(".py")),
+        file not in (None, named) and not (in_file and is_script(file)),
         f"--method {file!r} does not fit: the method of this model is {named!r}",
     )
     refuse_if(
@@ -118,7 +121,7 @@ def of_model(named: str, file: str | None, sha: str | None = None) -> str:
     if not in_file:
         refuse_other(named, sha, sha256(named))
     elif file is not None and Path(file).is_file():
-        refuse_other(file, sha, hashlib.sha256(Path(file).read_bytes()).hexdigest())
+        refuse_other(file, sha, hashlib.sha256(read_bytes(file)).hexdigest())
     return file or named
 
 
@@ -131,7 +134,7 @@ def is_ours(method: type) -> bool:
 
 def sha256(word: str) -> str | None:
     """The checksum of a method that is not ours, by its name or file."""
-    if word.endswith(".py"):
+    if is_script(word):
         return imported(Path(word)).__sha256__
     return checksum(_CLASSES[word]) if word in _CLASSES else None
 
@@ -175,7 +178,7 @@ def refuse_changed(word: str, before: str | None, now: str | None, run: str = "t
 
 def refuse_other(word: str, before: str | None, now: str | None) -> None:
     """Refuse a method that has changed since the model learnt."""
-    kind = "file" if word.endswith(".py") else "code"
+    kind = "file" if is_script(word) else "code"
     refuse_if(
         before != now and None not in (before, now),
         f"{word!r} is not the method's {kind} as it was when this model learnt: its checksum is another; "

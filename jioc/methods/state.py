@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jioc.errors import Failed
-from jioc.nets.incremental import Net, build
+from jioc.errors import Failed, Refused
+from jioc.nets.incremental import Net, build, fits
 
 DROPOUT = nn.modules.dropout._DropoutNd
 SAVEABLE = "modules, parameters, tensors, and lists, tuples and dicts of tensors, numbers and strings"
@@ -43,7 +43,7 @@ def load_value(name: str, value: Any, live: Any, device: torch.device) -> Any:
     if keys == {"parameter", "frozen"}:
         return _parameter(value["parameter"], live, device).requires_grad_(not value["frozen"])
     if keys - {"frozen"} == {"plan", "weights"}:
-        return _filled(_network(name, value["plan"], live, device), value)
+        return _filled(_network(name, value["plan"], value["weights"], live, device), value)
     if keys == {"weights", "frozen"}:
         saved = {part: tensor.shape for part, tensor in value["weights"].items()}
         if not isinstance(live, nn.Module) or shapes(live) != saved:
@@ -52,9 +52,16 @@ def load_value(name: str, value: Any, live: Any, device: torch.device) -> Any:
     return placed(value["dict"] if keys == {"dict"} else value, device)
 
 
-def _network(name: str, plan: dict[str, Any], live: Any, device: torch.device) -> Net:
+def _network(
+    name: str, plan: dict[str, Any], tensors: dict[str, Tensor], live: Any, device: torch.device
+) -> Net:
     if isinstance(live, Net) and live.plan == plan:
         return live
+    try:
+        if not fits(plan, tensors):
+            raise ValueError(f"the tensors of {name} do not have the shapes of its plan")
+    except Refused as error:  # of a backbone that there is not
+        raise ValueError(f"the plan of {name}: {error}") from None
     made = build(plan).to(device)
     return made.frozen_copy() if name == "teacher" else made
 

@@ -206,6 +206,16 @@ def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbon
 NETS: dict[str, type[Any]] = {"incremental": IncrementalNet, "expanding": ExpandingNet}
 
 
+def fits(plan: dict[str, Any], tensors: dict[str, Tensor]) -> bool:
+    """Whether tensors have the shapes of a plan. No network takes up memory to find that out."""
+    held = {name: tensor.shape for name, tensor in tensors.items()}
+    with torch.device("meta"):
+        one = sum(p.numel() for p in backbone(plan, None).parameters())
+        if plan.get("backbones", 1) * one > sum(size.numel() for size in held.values()):
+            return False
+        return {name: tensor.shape for name, tensor in build(plan).state_dict().items()} == held
+
+
 def build(plan: dict[str, Any], generator: torch.Generator | None = None) -> Net:
     """Make a network from its plan; without a generator its weights are yet to be loaded."""
     return NETS[plan.get("kind", "incremental")](plan, generator)

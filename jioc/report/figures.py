@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jioc.errors import Failed, os_errors
-from jioc.files import write
+from jioc.files import output, write
 from jioc.report.group import Group, Run, collect, mean_std, shown_readouts
 
 if TYPE_CHECKING:
@@ -54,18 +54,34 @@ MECHANISMS = {
     "drift_on_old": ("Drift of old heads on new images", "KL divergence (nats)"),
     "calibration_error": ("Calibration error", "expected error (%)"),
 }
+KINDS_OF_FILE: dict[str, tuple[dict[str, Any], bytes]] = {  # what is said in them, and how that looks
+    "pdf": ({"Creator": "jioc report", "CreationDate": None}, b"/Creator (jioc report)"),
+    "svg": ({"Creator": "jioc report", "Date": None}, b"<dc:title>jioc report</dc:title>"),
+    "png": ({"Software": "jioc report"}, b"Software\0jioc report"),
+}
 KINDS = {"all": "All classes seen", "old": "Old classes", "new": "New classes"}
 THIRDS = {"many": "Many-shot", "medium": "Medium-shot", "few": "Few-shot"}
 
 
-def save(groups: list[Group], folder: Path) -> list[Path]:
-    """Draw every figure for which the results hold something; return the files written."""
+def save(groups: list[Group], folder: Path, force: bool = False) -> list[Path]:
+    """Draw every figure for which the results hold something; return the files written.
+
+    `force`: they may replace files that jioc did not write.
+    """
     with os_errors(f"{str(folder)!r} cannot be written to", Failed):
         folder.mkdir(parents=True, exist_ok=True)
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
-        return [path for name, figure in draw(groups).items() for path in _write(figure, folder, name)]
+        drawn = draw(groups)
+        targets = {
+            (name, kind): output(folder / f"{name}.{kind}", mark, force)
+            for name in drawn
+            for kind, (_, mark) in KINDS_OF_FILE.items()
+        }
+        for (name, kind), target in targets.items():
+            _write(drawn[name], kind, target)
+    return [folder / f"{name}.{kind}" for name, kind in targets]
 
 
 def draw(groups: list[Group]) -> dict[str, "Figure"]:
@@ -89,15 +105,11 @@ def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], panels: list[Any])
     return {f"{name}-{i}" if i > 1 else name: draw(sheet) for i, sheet in enumerate(sheets, 1)}
 
 
-def _write(figure: "Figure", folder: Path, name: str) -> list[Path]:
-    undated: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
-    paths = {kind: folder / f"{name}.{kind}" for kind in undated}
-    for kind, path in paths.items():
-        content = io.BytesIO()
-        figure.savefig(content, format=kind, dpi=300, metadata=undated[kind])
-        with os_errors(f"{str(path)!r} cannot be written", Failed):
-            write(path, content.getvalue())
-    return [*paths.values()]
+def _write(figure: "Figure", kind: str, target: Path) -> None:
+    content = io.BytesIO()
+    figure.savefig(content, format=kind, dpi=300, metadata=KINDS_OF_FILE[kind][0])
+    with os_errors(f"{str(target)!r} cannot be written", Failed):
+        write(target, content.getvalue())
 
 
 def _panels(

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jioc.config import Config, Values, index, plain
+from jioc.config import READINGS, Config, Values, at, index, plain
 from jioc.data.catalogue import DATASETS, usual_tasks
 from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
 from jioc.results import Accuracy, Result
@@ -96,8 +96,10 @@ def setting(run: Run) -> Values:
     """
     spec = run.spec
     usual = plain(Config(method="", options=spec.options().model_dump() if spec else {}))
-    usual["coordination"]["host_kd"] = spec.host_kd if spec else "replace"
     given = run.config
+    reading = at(given, "coordination.reading") or "printed"  # results had no other before there was a name
+    usual["coordination"] |= {"reading": reading, "host_kd": spec.host_kd if spec else "replace"}
+    usual["coordination"] |= READINGS.get(str(reading), {})
     sections = [name for name in usual if isinstance(usual[name], dict) and isinstance(given.get(name), dict)]
     values = usual | given | {name: usual[name] | given[name] for name in sections}
     if not any(values[name] for name in TASKS):

@@ -2,6 +2,7 @@
 // Draws the report from the JSON above. All text enters the page through textContent, so no name can be markup.
 
 const D = JSON.parse(document.getElementById("data").textContent);
+for (const run of D.runs) run.readouts = Object.assign(Object.create(null), run.readouts); // one may be called "constructor"
 const COLOURS = { // Okabe and Ito's, grey for their black; lighter on a dark ground
   light: ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7d838c"],
   dark: ["#4ca6e8", "#f58442", "#2fc594", "#e6a5cb", "#f2b93f", "#8fd3f7", "#aab1bb"],
@@ -64,8 +65,8 @@ const learnt = (run) => `${run.seen.length} ${run.seen.length === 1 ? "task" : "
 function ticks(low, high, about) {
   const span = high - low || 1, raw = span / about, power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
-  const out = [];
-  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-6; v += step) out.push(Math.abs(v) < step * 1e-6 ? 0 : v);
+  const out = [], most = 10 * about; // a step may be too small to change a large number
+  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-6 && out.length < most; v += step) out.push(Math.abs(v) < step * 1e-6 ? 0 : v);
   return out;
 }
 function tickText(v, all) {
@@ -610,6 +611,7 @@ function draw() {
 
 const places = [...new Set(D.groups.map((g) => g.place))];
 $("lead").append(`${D.runs.length} ${D.runs.length === 1 ? "run" : "runs"} of ${D.groups.length} ${D.groups.length === 1 ? "setting" : "settings"}: `, el("bdi", {}, places.length === 1 ? places[0] : `${places.length} scenarios`), `. Written by jioc ${D.version}.`);
+$("lead").after(...D.left_out.map((text) => el("p", { class: "hint" }, text)));
 const dark = matchMedia("(prefers-color-scheme: dark)");
 let chosen = null;
 function theme() {

@@ -1,6 +1,7 @@
 """The page of `jioc report`, in one file. `page.js` draws its figures from the JSON that is embedded here."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,17 @@ from jioc.results import SUMMARIES, Diagnostics
 # the diagnostics that are drawn over the tasks, and those class by class, after the last task alone
 BY_TASK = (*MECHANISMS, *THIRDS)
 AFTER_LAST = ("weight_norms", "mean_logits", "trained_on", "delta_by_class", "confusion")
+MARK = b"<title>jioc report</title>"  # in every page, by which it may be replaced by the next
 
 
-def save(groups: list[Group], path: Path) -> None:
-    write(path, page(groups).encode())
+def save(groups: list[Group], path: Path, left_out: Sequence[str] = ()) -> None:
+    write(path, page(groups, left_out).encode())
 
 
-def page(groups: list[Group]) -> str:
-    """Put style, script and data into page.html."""
-    parts = {"CSS": _part("css").rstrip(), "JS": _part("js").rstrip(), "DATA": embedded(content(groups))}
+def page(groups: list[Group], left_out: Sequence[str] = ()) -> str:
+    """Put style, script and data into page.html. `left_out`: what it says of results that it lacks."""
+    data = embedded(content(groups) | {"left_out": list(left_out)})
+    parts = {"CSS": _part("css").rstrip(), "JS": _part("js").rstrip(), "DATA": data}
     html = _part("html")
     for name, text in parts.items():
         html = html.replace(f"/*{name}*/", text)

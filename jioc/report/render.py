@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Iterable, Mapping
 
 from jioc.report.tables import Sheet
+from jioc.text import printable
 
 FORMATS = ("text", "markdown", "latex", "csv")
 TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
@@ -14,7 +16,11 @@ TEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "±": r"$\pm$",
     "×": r"$\times$",
     "…": r"\ldots{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
 }
+MARKDOWN = {c: f"\\{c}" for c in "\\|`*[]"} | {"<": "&lt;", ">": "&gt;"}
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a spreadsheet's formula begins
 
 
 def render(sheet: Sheet, form: str) -> str:
@@ -30,29 +36,38 @@ def _csv(sheet: Sheet) -> str:
     suffixes = [list(fields) for fields in cells[0]] if cells else [[""]] * len(sheet.figure_heads)
     heads = [head + kind for head, kinds in zip(sheet.figure_heads, suffixes, strict=True) for kind in kinds]
     with_outcome = any(line.outcome for line in sheet.lines)
-    out.writerow(["setting", *sheet.name_heads, "n", *heads, *["outcome"] * with_outcome])
+    out.writerow(map(_cell, ["setting", *sheet.name_heads, "n", *heads, *["outcome"] * with_outcome]))
     for line, fields in zip(sheet.lines, cells, strict=True):
         figures = [value for one in fields for value in one.values()]
-        out.writerow([line.group.place, *line.names, line.n, *figures, *[line.outcome] * with_outcome])
+        cells_of_text = map(_cell, [line.group.place, *line.names])
+        out.writerow([*cells_of_text, line.n, *figures, *[line.outcome] * with_outcome])
     return text.getvalue().removesuffix("\n")
 
 
+def _cell(text: str) -> str:
+    """Mark a text that a spreadsheet would compute, with the sign by which it takes it for text."""
+    text = printable(text)
+    return f"'{text}" if text.lstrip().startswith(FORMULA) else text
+
+
 def _markdown(sheet: Sheet) -> str:
-    def line(cells: list[str]) -> str:
-        escaped = [cell.replace("\\", "\\\\").replace("|", "\\|") for cell in cells]
-        return f"| {' | '.join(escaped)} |"
+    def line(cells: Iterable[str]) -> str:
+        return f"| {' | '.join(cells)} |"
 
     rule = line(["---"] * sheet.words + ["---:"] * (len(sheet.heads) - sheet.words))
-    title = [sheet.title, ""] if sheet.title else []
-    notes = [f"- {note}" for note in sheet.notes]
-    return "\n".join([*title, line(sheet.heads), rule, *map(line, sheet.rows), "", *notes])
+    title = [_escaped(sheet.title, MARKDOWN), ""] if sheet.title else []
+    rows = [line(_escaped(cell, MARKDOWN) for cell in cells) for cells in [sheet.heads, *sheet.rows]]
+    notes = [f"- {_escaped(note, MARKDOWN)}" for note in sheet.notes]
+    return "\n".join([*title, rows[0], rule, *rows[1:], "", *notes])
 
 
 def _latex(sheet: Sheet) -> str:
     """Write a tabular for booktabs."""
     columns = "l" * sheet.words + "r" * (len(sheet.heads) - sheet.words)
-    notes = [f"% {note}" for note in [sheet.title, *sheet.notes] if note]
-    body = [f"  {' & '.join(map(_tex, cells))} \\\\" for cells in [sheet.heads, *sheet.rows]]
+    notes = [f"% {printable(note)}" for note in [sheet.title, *sheet.notes] if note]
+    rows = [" & ".join(map(_tex, cells)) for cells in [sheet.heads, *sheet.rows]]
+    # a bracket or star after the end of a line would belong to that
+    body = [f"  {'{}' * row.startswith(('[', '*'))}{row} \\\\" for row in rows]
     for i in [*reversed(sheet.blocks), 0]:
         body.insert(i + 1, r"  \midrule")
     lines = [rf"\begin{{tabular}}{{{columns}}}", r"  \toprule", *body, r"  \bottomrule", r"\end{tabular}"]
@@ -62,5 +77,10 @@ def _latex(sheet: Sheet) -> str:
 def _tex(text: str) -> str:
     """Escape what LaTeX reads as commands; a number's sign becomes mathematics."""
     signed = text[:1] in "+-" and text[1:2].isdigit()
-    body = "".join(TEX.get(c, c) for c in (text[1:] if signed else text))
+    body = _escaped(text[1:] if signed else text, TEX)
     return f"${text[0]}${body}" if signed else body
+
+
+def _escaped(text: str, marks: Mapping[str, str]) -> str:
+    """Write the text so that none of its letters is a mark of the format."""
+    return "".join(marks.get(c, c) for c in printable(text))

@@ -1,7 +1,7 @@
 """Results read from disk and wanted by a recipe, in groups: runs that differ only in their seeds are one."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,16 +19,36 @@ from jioc.resolve.recipe_file import Recipe, scaled
 from jioc.results import Result
 
 
-def read(places: list[Path], over_orders: bool = False) -> list[Run]:
-    """Read every result at or below the places; refuse a damaged one by its name."""
+def read(
+    places: list[Path], over_orders: bool = False, leave_out: Callable[[str], object] | None = None
+) -> list[Run]:
+    """Read every result at or below the places.
+
+    `leave_out`: told of each damaged result by its name; without it, and where none is whole, it is refused.
+    """
     runs: dict[Path, Run] = {}
+    refusals: list[Refused] = []
     for path in results.find(places):
-        run = Run(path, results.read(path), over_orders)
-        if wrong := _wrong_setting(run.config):
-            raise Refused(f"{str(path)!r} is damaged: setting {wrong!r} is missing or not what it should be")
-        runs.setdefault(path.resolve(), run)
+        try:
+            runs.setdefault(path.resolve(), _read(path, over_orders))
+        except Refused as error:
+            refusals.append(error)
+    for refusal in refusals:
+        if leave_out is None or not runs:
+            raise refusal
+        leave_out(f"left out: {refusal}")
     refuse_if(not runs, f"there is no result.json at or below {', '.join(repr(str(p)) for p in places)}")
     return list(runs.values())
+
+
+def _read(path: Path, over_orders: bool) -> Run:
+    """Read a result; refuse a damaged one by its name."""
+    run = Run(path, results.read(path), over_orders)
+    if wrong := _wrong_setting(run.config):
+        raise Refused(f"{str(path)!r} is damaged: setting {wrong!r} is missing or not what it should be")
+    tasks, classes = run.config.get("tasks") or 0, len(run.result.classes)
+    refuse_if(tasks > classes, f"{str(path)!r} is damaged: it has {tasks:,} tasks for {classes:,} classes")
+    return run
 
 
 def _wrong_setting(config: Values) -> str | None:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Any
 
-from jioc.config import Values, flat, index, make, nested, rescale_milestones
+from jioc.config import Values, check_given, flat, index, make, nested, rescale_milestones
 from jioc.errors import Refused
 from jioc.methods import find_method
 from jioc.resolve.derive import Known
@@ -34,7 +34,10 @@ def overlay(below: Values, above: Values) -> Values:
 def given_names(values: Values) -> list[str]:
     """The settings that somebody gave: those that a run's file names, otherwise all that have a value."""
     named = values.get("given")
-    return list(named) if isinstance(named, list) else [p for p, v in flat(values).items() if v is not None]
+    if named is None:
+        return [path for path, value in flat(values).items() if value is not None]
+    check_given(named)
+    return list(named)
 
 
 def _moved(values: Values, stage: str, written_for: Any) -> Any:

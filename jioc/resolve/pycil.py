@@ -5,7 +5,6 @@ PyCIL's code are those of `methods/specs.py`. Where PyCIL's code of a method dep
 option that departs in the same way is set. `docs/pycil.md` explains it to users.
 """
 
-import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +12,9 @@ from jioc.config import Values, flat, make, nested, rescale
 from jioc.config.index import STAGES, flag
 from jioc.data.find import find_dataset
 from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
+from jioc.files import from_json, read_text
 from jioc.methods import SPECS, Spec, own_options
+from jioc.scripts import is_script
 
 Targets = dict[str, tuple[str, ...]]  # the dotted names of the settings that a key of PyCIL sets
 
@@ -108,6 +109,8 @@ def read(path: Path, ordered: bool = False) -> tuple[Values, list[str]]:
     known, spec = METHODS[name], SPECS[name]
     _refuse_unknown(given, known, name, place)
     values = _usual(spec, known) | {"data": str(given["dataset"]).lower()}
+    code = f"dataset {given['dataset']!r} {place} is a Python file, which is not run for it; give --data"
+    refuse_if(is_script(values["data"]), code)
     _fill(values, given, {**COMMON, **known.targets}, place)
     values["backbone"] = _backbone(str(given["convnet_type"]).lower(), known, name, place)
     _memory(given, values, name, place, notes)
@@ -136,15 +139,18 @@ def rescaled(values: Values, flags: Values) -> Values:
 def _load(path: Path) -> Values:
     """Read the JSON; refuse what is no file of PyCIL."""
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given = from_json(read_text(path))
     except FileNotFoundError:
         raise Refused(f"there is no PyCIL file {str(path)!r}") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise Refused(f"{str(path)!r} cannot be read as JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Refused(f"{str(path)!r} cannot be read as JSON: {why}") from None
     wrong = f"{str(path)!r} is no PyCIL file: it"
     refuse_if(not isinstance(given, dict), f"{wrong} holds no names and values")
     for key in NEEDED:
         refuse_if(key not in given, f"{wrong} has no {key!r}")
+    for key in ("model_name", "dataset", "convnet_type"):
+        refuse_if(not isinstance(given[key], str), f"{wrong} has {key} {given[key]!r}, which is no name")
     for key in ("shuffle", "fixed_memory"):
         value = given.get(key, False)
         refuse_if(

@@ -7,22 +7,27 @@ seeds: [1, 2, 3]
 """
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
+from jioc import scripts
 from jioc.config import Options, Schedule, Seed, Values, at, files, index, make, nested, refusal, rescale
 from jioc.errors import Refused, refuse_if
+from jioc.events import Callback, Note, ignore
 from jioc.methods import Spec, find_method, own_options
 from jioc.resolve import validate
 from jioc.resolve.overlay import given_names, overlay
 
 Runs = dict[str, Values]
 PLAIN: Values = {"coordination": {"coordinate": "none"}}  # so that a flag for all runs may be idle in some
+MOST_RUNS = 10_000  # of a grid; planning as many takes seconds
+MOST_SCALE = 1000  # of the length of schedules
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -58,14 +63,19 @@ class File(Options):
     runs: dict[str, Values | None] = {}
     matrix: dict[str, list[Any]] = {}
     seeds: tuple[Seed, ...] = (1, 2, 3)
-    scale: float = 1.0
+    scale: Annotated[float, Field(gt=0, le=MOST_SCALE)] = 1.0
 
 
-def read(path: Path) -> Recipe:
-    """Read a recipe; its settings are nested as in config.yaml, or dotted: `coordination.coordinate`."""
+def read(path: Path, tell: Callback = ignore) -> Recipe:
+    """Read a recipe; its settings are nested as in config.yaml, or dotted: `coordination.coordinate`.
+
+    `tell` gets a note on each Python file that it names, before that is run.
+    """
     values = files.read(path)
     try:
         file, runs = File.model_validate(values), Runs()
+        for script in _scripts(file):
+            tell(Note(scripts.note(path, script)))
         refuse_if(not file.runs and not file.matrix, "it holds neither runs nor a matrix")
         for name, values in _combined(file):
             refuse_if(name in runs, f"two runs are called {name!r}")
@@ -79,12 +89,25 @@ def read(path: Path) -> Recipe:
     return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
 
 
+def _scripts(file: File) -> list[str]:
+    """The Python files that the runs name as their method or data."""
+    every = [*file.matrix.items()]
+    for part in (file.base, *file.runs.values()):
+        every += [(key, [value]) for key, value in (part or {}).items()]
+    named = [value for key, choices in every if key in ("method", "data") for value in choices]
+    return [*dict.fromkeys(value for value in named if scripts.is_script(value))]
+
+
 def _combined(file: File) -> Iterator[tuple[str, Values]]:
     """The runs of a file: each of `runs` with each combination of the matrix, over the base."""
     seeded = "seed" in file.matrix or any("seed" in (change or {}) for change in file.runs.values())
     refuse_if(seeded, "a grid's runs get their seeds from seeds: [1, 2, 3], not from seed")
     for key, choices in file.matrix.items():
         refuse_if(not choices, f"{key} has no values in the matrix")
+    combinations = math.prod([len(file.runs) or 1, *map(len, file.matrix.values())])
+    refuse_if(
+        combinations > MOST_RUNS, f"these are {combinations:,} runs, and a grid has at most {MOST_RUNS:,}"
+    )
     stay = {*given_names(file.base)} - {"seed"}  # not the seeds that follow from it: a grid has its own
     base = overlay(PLAIN, {k: v for k, v in file.base.items() if k not in index.SEEDS or k in stay})
     axes = [[(key, value) for value in choices] for key, choices in file.matrix.items()]

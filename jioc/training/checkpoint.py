@@ -16,6 +16,7 @@ to the same values.
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -27,12 +28,15 @@ from safetensors.torch import save
 from torch import Tensor
 
 from jioc.device.distributed import ALONE, World
-from jioc.errors import Interrupted, fail_if
-from jioc.files import flush_folder, write
+from jioc.errors import Failed, Interrupted, fail_if, first_line, is_out_of_memory
+from jioc.files import flush_folder, from_json, open_regular, read_bytes, write
 from jioc.training.store import Store
 
 State = dict[str, Any]
 KEEP = 2  # checkpoints
+STATE = re.compile(r"begin|now|stage\d+")  # the names of a checkpoint's files, beside checksums.json
+# what states raise that were written, with right checksums, by something else than this program
+DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, SafetensorError)
 
 
 def pack(state: State) -> bytes:
@@ -78,7 +82,7 @@ def unpack(path: Path) -> State:
                 case _:
                     return node["value"]
 
-        return fill(json.loads(file.metadata()["tree"]))
+        return fill(from_json(file.metadata()["tree"]))
 
 
 class Checkpointer:
@@ -124,16 +128,19 @@ class Checkpointer:
                 begin = unpack(folder / "begin")
                 self.restore(begin)
                 latest = unpack(folder / list(self._states)[-1])
-            except (OSError, ValueError, KeyError, SafetensorError) as error:
-                note(f"checkpoint {folder.name} is damaged and not used: {error}")
+                self.store.cut_log(latest["log"])
+            except DAMAGED as error:
+                if is_out_of_memory(error):
+                    raise
+                note(f"checkpoint {folder.name} is damaged and not used: {first_line(error)}")
                 continue
-            self.store.cut_log(latest["log"])
             for damaged in folders[: folders.index(folder)]:
                 shutil.rmtree(damaged)  # or the next checkpoint would take over its states
             self._source = folder
             return begin
+        kept = [name for name in ("result.json", "model.json") if (self.store.folder / name).exists()]
         fail_if(
-            folders,
+            folders or kept,
             f"no whole checkpoint is left in {str(self.store.checkpoints)!r}; start again in another folder",
         )
         self.store.cut_log(0)
@@ -152,12 +159,24 @@ class Checkpointer:
             return None
         name, state = self.world.broadcast(self._reached() if self.world.first else None)
         if state is not None:
-            self.restore(state)
+            self._restore_stage(name, state)
         if name != "now":
             self._stage += 1
             return {"finished": True}
         self._resuming = False
         return None if state is None else state["progress"]
+
+    def _restore_stage(self, name: str, state: State) -> None:
+        try:
+            self.restore(state)
+        except DAMAGED as error:
+            if is_out_of_memory(error):
+                raise
+            where = "the checkpoint" if self._source is None else repr(str(self._source))
+            why = f"its state {name!r} is damaged: {first_line(error)}"
+            raise Failed(
+                f"{where} cannot be used: {why}; without it, --resume goes on from the one before"
+            ) from None
 
     def _reached(self) -> tuple[str, State | None]:
         """Read how far this stage had come: its end, a moment within it, or nothing."""
@@ -189,7 +208,7 @@ class Checkpointer:
         """The checkpoints, newest first."""
         assert self.store is not None
         return sorted(
-            (f for f in self.store.checkpoints.iterdir() if f.name.isdigit() and f.is_dir()),
+            (f for f in self.store.checkpoints.iterdir() if _is_checkpoint(f)),
             key=lambda f: int(f.name),
             reverse=True,
         )
@@ -224,6 +243,10 @@ class Checkpointer:
         write(temporary / "checksums.json", json.dumps(self._states).encode())
 
 
+def _is_checkpoint(path: Path) -> bool:
+    return path.name.isdecimal() and path.is_dir() and not path.is_symlink()
+
+
 def _take_over(name: str, checksum: str, folders: list[Path], into: Path) -> None:
     """Take over an earlier state: link the copy in the checkpoint that is about to be deleted, else copy it.
 
@@ -240,15 +263,21 @@ def _take_over(name: str, checksum: str, folders: list[Path], into: Path) -> Non
 
 
 def _checksums(folder: Path) -> dict[str, str]:
-    return json.loads((folder / "checksums.json").read_bytes())
+    return from_json(read_bytes(folder / "checksums.json"))
 
 
 def verified(folder: Path) -> dict[str, str]:
     """Check every state of a checkpoint; return their checksums."""
     checksums = _checksums(folder)
-    if not isinstance(checksums, dict) or "begin" not in checksums:
+    if (
+        not isinstance(checksums, dict)
+        or "begin" not in checksums
+        or not all(map(STATE.fullmatch, checksums))
+    ):
         raise ValueError("its list of checksums is not whole")
     for name, checksum in checksums.items():
-        if hashlib.sha256((folder / name).read_bytes()).hexdigest() != checksum:
+        with open_regular(folder / name) as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != checksum:
             raise ValueError(f"{name} does not match its checksum")
     return checksums

@@ -16,20 +16,17 @@ from jioc.data.augment.basic import Augmentation
 from jioc.data.loader import Images, Sampler
 from jioc.device import distributed, streams
 from jioc.device.compile import compiling
-from jioc.errors import Failed, first_line
+from jioc.errors import first_line
 from jioc.events import Epoch
 from jioc.methods.base import Method, own_modules
 from jioc.nets import batchnorm
 from jioc.nets.incremental import Net
+from jioc.training import finite
 from jioc.training.checkpoint import Checkpointer, State
 from jioc.training.execution import EagerSteps, Execution, GraphSteps, Sums
 from jioc.types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
-
-
-class NotFinite(Failed):
-    """The loss of an epoch is infinite or not a number."""
 
 
 class Engine:
@@ -114,6 +111,7 @@ class Engine:
             if epoch + 1 < schedule.epochs:
                 self.checkpointer.end_epoch(partial(progress, epoch + 1, 0, self.order.get_state(), {}))
         nets.eval()
+        finite.check_weights([net, *own], f" after task {task.index + 1}", self.world)
         self.checkpointer.end_stage()
 
     def step(
@@ -216,7 +214,7 @@ class Engine:
         for value in sums.values():
             value.zero_()
         if not all(map(math.isfinite, means.values())):
-            raise NotFinite(
+            raise finite.NotFinite(
                 f"the loss is not finite in task {task.index + 1}, epoch {epoch + 1}: {means}; "
                 "a smaller --lr may help"
             )

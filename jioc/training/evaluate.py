@@ -17,6 +17,7 @@ from jioc.methods import base, contract
 from jioc.nets.incremental import Net
 from jioc.results import Accuracy, Diagnostics
 from jioc.training.execution import cudnn_benchmark_off
+from jioc.training.finite import check_scores
 from jioc.types import Task
 
 AT_ONCE = 1000  # images of a forward pass
@@ -52,6 +53,7 @@ class Evaluator:
         def scored(part: Tensor) -> dict[str, Tensor]:
             scores = self._readouts(part)
             contract.check_readouts(self.method, scores, len(part))
+            check_scores(scores)
             ranked = {name: s.topk(min(5, task.n_seen)).indices for name, s in scores.items()}
             return ranked | {"logits": scores["cnn"]}
 

@@ -31,6 +31,7 @@ from jioc.training.runner import Run
 from jioc.types import Task
 
 Stop = Callable[[], bool]
+SOME = 64  # images
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,16 @@ class Learner(Classifier):
         """Let a run learn its next task. `earlier`: the counts of the classes learnt before it."""
         run.tell_start()
         run.learn_next()
+        learner = cls._of(run, earlier)
         run.tell(TaskEnd(run.rows[-1]))
-        return cls(**run.classifier(earlier).parts())
+        return learner
+
+    @classmethod
+    def _of(cls, run: Run, earlier: list[int] | None) -> Self:
+        """What a run has learnt, once it has answered for some images: there may be none to test it on."""
+        learner = cls(**run.classifier(earlier).parts())
+        learner.readouts(run.dataset.train_x[:SOME])
+        return learner
 
     def learn(
         self,
@@ -100,7 +109,7 @@ class Learner(Classifier):
         data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"], run.logits)
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
-        return type(self)(**run.classifier(self.counts).parts())
+        return self._of(run, self.counts)
 
     def _run(
         self,

@@ -15,10 +15,11 @@ from jioc.config import Config, index, make
 from jioc.data import catalogue
 from jioc.device.pick import pick_device
 from jioc.errors import Refused, first_line, refuse_if
+from jioc.files import open_regular
 from jioc.methods import base, of_model
 from jioc.nets import incremental
 from jioc.resolve.derive import resolve
-from jioc.training import build, checkpoint, model, store
+from jioc.training import build, checkpoint, finite, model, store
 from jioc.training.learner import Learner
 
 JOINT = "joint training needs every image it has seen, and a saved model keeps none: learning cannot continue"
@@ -61,7 +62,7 @@ def _tensors(path: Path, about: model.About) -> checkpoint.State:
         raise Refused(f"{str(path.parent)!r} holds no whole model: {path.name} is missing")
     for candidate in candidates:
         try:
-            with open(candidate, "rb") as file:
+            with open_regular(candidate) as file:
                 before = os.fstat(file.fileno())
                 if not model.same_file(file, wanted):
                     continue
@@ -92,7 +93,7 @@ def _as_refusal(folder: Path, part: str = "a part") -> Iterator[None]:
         why = f"{part} is no safetensors file ({error})"
     except KeyError as error:
         why = f"it lacks {first_line(error)}"
-    except (ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+    except (ValueError, TypeError, AttributeError, IndexError, RuntimeError, finite.NotFinite) as error:
         why = first_line(error)
     else:
         return
@@ -116,10 +117,12 @@ def from_parts(
     shape = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
     side, augment = None if shape == about.image else w, _augment_from(about.augment)
     config = _config(about, method)
-    made = build.make_method(config, c, torch.Generator(), device)
     state: checkpoint.State = weights | {"teacher": learning and learning["teacher"], "memory": []}
+    _check_networks(about, state)
+    made = build.make_method(config, c, torch.Generator(), device)
     _describe_networks(about, made, state)
     made.load_state({k: v.clone() if isinstance(v, Tensor) else v for k, v in state.items()}, device)
+    finite.check_weights(finite.modules(made))
     learner = Learner(
         config=config,
         preprocessing=model.Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment),
@@ -140,29 +143,39 @@ def from_parts(
 def _config(about: model.About, method: str | None) -> Config:
     values = {k: v for k, v in about.config.items() if k not in index.MACHINE}
     sha256 = about.method.sha256 if about.method else None
-    values["method"] = of_model(str(values.get("method")), method, sha256)
+    values["method"] = of_model(values.get("method"), method, sha256)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
-    return resolve(make(**values), entry)
+    try:
+        return resolve(make(**values), entry)
+    except Refused as error:
+        raise ValueError(f"of its settings, {error}") from None
+
+
+def _check_networks(about: model.About, state: checkpoint.State) -> None:
+    """Refuse a plan that its tensors do not fit, before a network of that plan takes up memory or time."""
+    channels = about.plans.get("net", {}).get("channels")
+    if channels != about.image[0]:
+        raise ValueError("the plan of net does not fit its images")
+    for name in about.plans.keys() & state.keys():
+        plan, tensors = about.plans[name], state[name]
+        if tensors is None:
+            continue
+        several = plan.get("backbones", 1)
+        if plan.get("sizes") != about.sizes or not 1 <= several <= min(len(tensors), len(about.sizes)):
+            raise ValueError(f"the plan of {name} does not fit its classes")
+        if not incremental.fits(plan, tensors):
+            raise ValueError(f"the tensors of {name} do not have the shapes of its plan")
 
 
 def _describe_networks(about: model.About, made: base.Method, state: checkpoint.State) -> None:
-    """Put the plan of each network to its tensors, which must fit it before it takes up memory."""
+    """Put the plan of each network to its tensors."""
     missing = [name for name in made.persistent if name not in state]
     if missing:
         raise ValueError(f"it lacks {missing[0]}")
     for name in about.plans.keys() & set(made.persistent):
-        plan, tensors = about.plans[name], state[name]
-        if tensors is None:
-            continue
-        if plan.get("sizes") != about.sizes or not 1 <= plan.get("backbones", 1) <= len(tensors):
-            raise ValueError(f"the plan of {name} does not fit its classes")
-        try:
-            with torch.device("meta"):
-                incremental.build(plan).load_state_dict(tensors, assign=True)
-        except RuntimeError:  # a page of names
-            raise ValueError(f"the tensors of {name} do not have the shapes of its plan") from None
-        frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
-        state[name] = {"plan": plan, "weights": tensors, **frozen}
+        if state[name] is not None:
+            frozen = {"frozen": about.frozen[name]} if name in about.frozen else {}
+            state[name] = {"plan": about.plans[name], "weights": state[name], **frozen}
 
 
 def _exemplars(learning: checkpoint.State, shape: tuple[int, ...], classes: int) -> list[np.ndarray]:

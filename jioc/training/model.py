@@ -18,7 +18,6 @@ was left undone.
 import hashlib
 import json
 import os
-import stat
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,14 +30,15 @@ from torch import Tensor
 from jioc import __version__
 from jioc.config import Config, Count, Options, Positive, index, plain
 from jioc.data.augment import basic, crops
-from jioc.data.dataset import Dataset
+from jioc.data.dataset import MOST_SEEN, Dataset
 from jioc.data.images.inputs import ImageInput, pixels_of
 from jioc.data.loader import Images
 from jioc.errors import Refused, refuse_if, unknown
-from jioc.files import flush_folder, write
+from jioc.files import flush_folder, from_json, open_regular, read_bytes, write
 from jioc.methods import base, checksum, is_ours
 from jioc.results import TaskRow
 from jioc.training import checkpoint, evaluate
+from jioc.training.finite import check_scores
 
 FORMAT = 2
 WEIGHTS, EXEMPLARS = "model.safetensors", "exemplars.safetensors"
@@ -91,14 +91,19 @@ class Classifier:
 
     @torch.no_grad()
     def readouts(self, pixels: np.ndarray) -> dict[str, Tensor]:
-        """Score images, in the shape in which they are kept, by every read-out: (n, K) each, on the CPU."""
+        """Score images, in the shape in which they are kept, by every read-out: (n, K) each, on the CPU.
+
+        Fail if some scores are not finite.
+        """
         self.method.net.eval()
         images = self.preprocessing.images(pixels, self.device)
         scored: dict[str, list[Tensor]] = {}
         for part in torch.arange(len(pixels), device=self.device).split(evaluate.AT_ONCE):
             for name, scores in self.method.readouts(images.plain(part)).items():
                 scored.setdefault(name, []).append(scores.float().cpu())
-        return {name: torch.cat(parts) for name, parts in scored.items()}
+        joined = {name: torch.cat(parts) for name, parts in scored.items()}
+        check_scores(joined)
+        return joined
 
     def predict(self, images: ImageInput, readout: str | None = None) -> list[str]:
         """Name the class of each image (`data.images.inputs` says what an image may be).
@@ -123,7 +128,7 @@ class Classifier:
 class Checked(Options):
     """A file that belongs to model.json."""
 
-    bytes: Count
+    bytes: Annotated[int, Field(ge=0)]
     sha256: SHA256
 
 
@@ -137,11 +142,12 @@ class Origin(Options):
 class About(Options):
     """What model.json holds."""
 
+    any_text = True  # of the classes' names
     format: Literal[2]
     jioc: str
     headline: str
     classes: Annotated[list[str], Field(min_length=1)]
-    sizes: Annotated[list[Positive], Field(min_length=1)]
+    sizes: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
     counts: list[Count]
     image: tuple[Positive, Positive, Positive]  # channels, height and width that the network sees
     canvas: Positive | None  # side of the square that is kept, whose centre is seen; None: no square
@@ -165,6 +171,7 @@ class About(Options):
             f"no image is of {c}x{h}x{w} on a canvas of {side}": (
                 c * side * side > MOST_LEVELS or side < max(h, w) or (self.canvas and h != w)
             ),
+            f"a network sees at most {MOST_SEEN:,} pixels, not {h}x{w}": h * w > MOST_SEEN,
         }
         return next((sentence for sentence, is_so in wrong.items() if is_so), None)
 
@@ -229,6 +236,8 @@ def save(place: str | Path, classifier: Classifier) -> None:
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in parts.items()
     }
+    why = About.model_validate(about).contradiction()
+    refuse_if(why, f"this model cannot be saved: {why}")
     folder = Path(place)
     folder.mkdir(parents=True, exist_ok=True)
     settle(folder)
@@ -264,10 +273,14 @@ def settle(folder: Path) -> None:
             coming.unlink(missing_ok=True)
             (folder / name).unlink(missing_ok=True)
         elif coming.exists():
-            with open(coming, "rb") as file:
-                matches = same_file(file, files[name])
+            matches = coming.is_file() and _matches(coming, files[name])
             os.replace(coming, folder / name) if matches else coming.unlink()
     flush_folder(folder)
+
+
+def _matches(path: Path, wanted: Checked) -> bool:
+    with open_regular(path) as file:
+        return same_file(file, wanted)
 
 
 def next_name(path: Path) -> Path:
@@ -279,18 +292,13 @@ def read_about(folder: Path) -> About:
     """Read and check model.json."""
     path = folder / "model.json"
     try:
-        about = os.stat(path)
-        refuse_if(
-            not stat.S_ISREG(about.st_mode) or about.st_size > MOST_JSON,
-            f"{str(path)!r} is no model.json of ours",
-        )
-        values = json.loads(path.read_bytes())
+        values = from_json(read_bytes(path, MOST_JSON))
         newer = values["format"] > FORMAT
     except FileNotFoundError:
         raise Refused(f"there is no model in {str(folder)!r}: it has no model.json") from None
     except OSError as error:
         raise Refused(f"{str(path)!r} cannot be read: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         raise Refused(f"{str(path)!r} is damaged: it does not describe a model") from None
     refuse_if(
         newer,
@@ -307,7 +315,6 @@ def read_about(folder: Path) -> About:
 
 def same_file(file: Any, wanted: Checked) -> bool:
     """Whether an open file is the one that model.json describes."""
-    about = os.fstat(file.fileno())
-    if not stat.S_ISREG(about.st_mode) or about.st_size != wanted.bytes:
+    if os.fstat(file.fileno()).st_size != wanted.bytes:
         return False
     return hashlib.file_digest(file, "sha256").hexdigest() == wanted.sha256

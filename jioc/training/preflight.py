@@ -20,8 +20,9 @@ from jioc.errors import Refused
 from jioc.methods import find_method, registry
 from jioc.nets.incremental import drawing_from
 from jioc.resolve.validate import small_memory
-from jioc.training import build, engine
+from jioc.training import build
 from jioc.training.execution import Execution, choose_execution, set_up_torch
+from jioc.training.finite import NotFinite
 from jioc.training.runner import Run
 
 
@@ -66,7 +67,7 @@ def try_method(config: Config, dataset: Dataset) -> None:
             run.learn_next()
             run.learn_next()
         except Exception as error:
-            if isinstance(error, Refused) and not isinstance(error, engine.NotFinite):
+            if isinstance(error, Refused) and not isinstance(error, NotFinite):
                 raise
 
 

@@ -15,11 +15,11 @@ from jioc.data.augment.basic import choose_augmentation
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, refuse_if
 from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
-from jioc.methods import contract, record, refuse_changed, registry
+from jioc.methods import contract, parse_record, record, refuse_changed, registry
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
-from jioc.training import build, checkpoint, engine, evaluate, execution, model
+from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model
 from jioc.training.store import Store
 from jioc.types import Task
 
@@ -78,6 +78,8 @@ class Run:
 
     def run_tasks(self) -> Result:
         """Learn every task that is still to learn, in turn."""
+        if (finished := self._finished()) is not None:
+            return finished
         resumed = self.checkpointer.resume(self.note)
         self.tell_start()
         if not resumed:
@@ -91,6 +93,18 @@ class Run:
             self.tell(TaskEnd(self.rows[-1]))
         return self.result()
 
+    def _finished(self) -> Result | None:
+        """The result of a run that has ended before: it stays, whatever became of its checkpoints."""
+        kept = self.world.broadcast(self.store.finished() if self.store is not None else None)
+        if kept is None or len(kept.tasks) != len(self.scenario.sizes):
+            return None
+        method = parse_record(kept.method)
+        self._refuse_others(kept.data.fingerprint, method.sha256 if method else None)
+        self.rows = kept.tasks
+        self.tell_start()
+        self.note("the run is finished; its result and its model stay as they are")
+        return kept
+
     @property
     def done(self) -> int:
         """Tasks learnt so far."""
@@ -103,6 +117,7 @@ class Run:
         before = self.evaluate.scores_of_new(task)
         exemplars = [len(c) for c in self.method.memory.classes] or [0] * task.n_old
         self._learn(task, data)
+        finite.check_weights(finite.modules(self.method), f" after task {task.index + 1}", self.world)
         accuracies, diagnostics = self.evaluate(task, before, [*exemplars, *map(len, data.classes)])
         if "nme" not in accuracies and self.spec.memory == "exemplars" and not len(self.method.memory):
             self.note("no exemplar is kept, so there is no nearest-mean read-out")
@@ -253,6 +268,14 @@ class Run:
                 model.save(self.store.folder, self.classifier(exemplars=exemplars))
             self.store.result(self.result())
 
+    def _refuse_others(self, images: str | None, method: str | None) -> None:
+        """Refuse to go on with other images, or another method, than those of the given checksums."""
+        refuse_if(
+            images != self.dataset.record.get("fingerprint"),
+            f"the images of {self.config.data!r} are not those this run began with; start another --out",
+        )
+        refuse_changed(self.config.method, method, self.record.sha256)
+
     def snapshot(self) -> checkpoint.State:
         """Collect all that the rest of the run depends on."""
         return {
@@ -278,14 +301,11 @@ class Run:
             state["device"] != self.device.type,
             f"this run began on {where}, whose random numbers no other has: --device {state['device']}",
         )
-        refuse_if(
-            state["images"] != self.dataset.record.get("fingerprint"),
-            f"the images of {self.config.data!r} are not those this run began with; start another --out",
-        )
         learnt = state["rows"] or state["trained"] or "progress" in state
-        if not learnt and state["method_sha256"] != self.record.sha256:
-            return  # begin with the method as it is
-        refuse_changed(self.config.method, state["method_sha256"], self.record.sha256)
+        begins = not learnt and state["method_sha256"] != self.record.sha256
+        self._refuse_others(state["images"], None if begins else state["method_sha256"])
+        if begins:
+            return  # with the method as it is
         if state["processes"] != self.world.size and self.config.bn == "per-process":
             self.note(
                 f"this run began on {counted(state['processes'], 'process')}, "
@@ -301,5 +321,5 @@ class Run:
             g.set_state(state["generators"][name])
         self.rows = [TaskRow.model_validate(row) for row in state["rows"]]
         self.commits = [*dict.fromkeys([*state["commits"], *self.commits])]
-        self.engine.trained, self.engine.seconds = state["trained"], state["fit_seconds"]
-        self.spent, self.started = state["seconds"], time.perf_counter()
+        self.engine.trained, self.engine.seconds = int(state["trained"]), float(state["fit_seconds"])
+        self.spent, self.started = float(state["seconds"]), time.perf_counter()

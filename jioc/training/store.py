@@ -3,34 +3,43 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from jioc import results
 from jioc.config import Config, Values, differences, files, index, plain
 from jioc.data.catalogue import DATASETS
 from jioc.errors import Failed, Refused, os_errors, refuse_if
-from jioc.files import write
+from jioc.files import from_json, open_regular, read_bytes, write
 from jioc.results import Result
+
+
+class Busy(Refused):
+    """Another process is writing to the folder."""
 
 
 class Store:
     """The folder of one run, held by one process."""
 
     def __init__(self, folder: Path, config: Config, resume: bool):
-        self.folder, self.checkpoints = folder, folder / "checkpoint"
+        self.folder, self.config, self.checkpoints = folder, config, folder / "checkpoint"
         refuse_taken(folder, config, resume)
         with os_errors(f"the run's folder {str(folder)!r} cannot be used"):
             folder.mkdir(parents=True, exist_ok=True)
-            self._lock = locked(folder)
-            self.checkpoints.mkdir(exist_ok=True)
-            for litter in [*folder.glob(".*.partial"), *self.checkpoints.glob(".*.partial")]:
-                shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
-            if not (path := folder / "config.yaml").exists():
-                write(path, files.text(config).encode())
-            self._log: IO[bytes] = open(folder / "log.jsonl", "ab")  # noqa: SIM115
+            with ExitStack() as opened:
+                self._lock = opened.enter_context(locked(folder))
+                refuse_if(self.checkpoints.is_symlink(), f"{str(self.checkpoints)!r} is a link, and not used")
+                self.checkpoints.mkdir(exist_ok=True)
+                for litter in filter(_is_partial, [*folder.iterdir(), *self.checkpoints.iterdir()]):
+                    shutil.rmtree(litter) if litter.is_dir() else litter.unlink()
+                if not (path := folder / "config.yaml").exists():
+                    write(path, files.text(config).encode())
+                self._log = _opened(folder / "log.jsonl")
+                opened.pop_all()  # nothing failed, so that they stay open
 
     def close(self) -> None:
         with suppress(OSError):  # a line that found no room was reported when it was written
@@ -54,9 +63,20 @@ class Store:
     def has_result(self, tasks: int) -> bool:
         """Whether result.json is whole and has that many tasks."""
         try:
-            return len(json.loads((self.folder / "result.json").read_bytes())["tasks"]) == tasks
+            return len(from_json(read_bytes(self.folder / "result.json"))["tasks"]) == tasks
         except (OSError, ValueError, KeyError, TypeError):
             return False
+
+    def finished(self) -> Result | None:
+        """The result that is kept here, if it is whole and complete; refuse that of another run."""
+        try:
+            result = results.read(self.folder / "result.json")
+        except Refused:
+            return None
+        if not result.complete:
+            return None
+        refuse_other_settings(self.folder, result.config, self.config)
+        return result
 
     def log(self, line: dict[str, Any]) -> None:
         with self.writing():
@@ -69,6 +89,8 @@ class Store:
         return self._log.seek(0, os.SEEK_END)
 
     def cut_log(self, size: int) -> None:
+        if not isinstance(size, int) or size < 0:
+            raise ValueError("it does not know the log's length")
         self._log.truncate(min(size, self.log_size))
 
 
@@ -99,15 +121,21 @@ def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
 
 def locked(folder: Path) -> IO[bytes]:
     """Lock a folder until the file that is returned is closed: one process writes to it."""
-    lock = open(folder / ".lock", "ab")  # noqa: SIM115
+    lock = _opened(folder / ".lock")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         lock.close()
-        busy = f"another process is writing to {str(folder)!r}"
+        if isinstance(error, BlockingIOError):
+            raise Busy(f"another process is writing to {str(folder)!r}") from None
         unable = f"{str(folder)!r} cannot be locked, so it cannot be written to: {error.strerror}"
-        raise Refused(busy if isinstance(error, BlockingIOError) else unable) from None
+        raise Refused(unable) from None
     return lock
+
+
+def _opened(path: Path) -> IO[bytes]:
+    with os_errors(f"{str(path)!r} cannot be opened"):
+        return open_regular(path, "ab")
 
 
 def model_folder(place: Path) -> Path:
@@ -121,7 +149,7 @@ def model_folder(place: Path) -> Path:
 def unfinished(folder: Path) -> str | None:
     """Say how far a run has come that has not learnt all its classes; None for any other."""
     try:
-        result = json.loads((folder / "result.json").read_bytes())
+        result = from_json(read_bytes(folder / "result.json"))
         last, classes = result["tasks"][-1], len(result["classes"])
         known = f"after task {last['task']} it knows {last['classes'][1]} of {classes} classes"
         return None if result["complete"] else f"the run is not finished: {known}"
@@ -131,4 +159,11 @@ def unfinished(folder: Path) -> str | None:
 
 def _left_by_a_run(path: Path) -> bool:
     """Whether a run that was killed before its config.yaml was whole may have left this."""
-    return path.name in (".lock", "checkpoint") or path.name.endswith(".partial")
+    empty = path.name == "checkpoint" and path.is_dir() and not any(path.iterdir())
+    return path.name == ".lock" or empty or _is_partial(path)
+
+
+def _is_partial(path: Path) -> bool:
+    """Whether this is a file or a checkpoint that was cut short: .result.json.4711.partial."""
+    names = r"config\.yaml|result\.json|model\.json|(model|exemplars)\.next\.safetensors"
+    return re.fullmatch(rf"\.(({names})\.\d+|\d+)\.partial", path.name) is not None

@@ -3,14 +3,15 @@
 A set is a folder `NAME-PLACE-KEY`: PLACE tells sources and settings apart, KEY also what the source held,
 down to sizes and times of its files. It holds pixels.npy, uint8 (n, c, h, w), the training images first;
 labels.npy; and about.json. It is built under a temporary name, flushed and renamed, so it is whole or not
-there; its array has a checksum. One process builds, others that want the same wait for it; when it dies, the
-next one builds. A file that could not be read is tried again whenever the set is opened: that may change with
-neither size nor time.
+there; arrays and about.json have checksums. One process builds, others that want the same wait for it; when
+it dies, the next one builds. A file that could not be read is tried again whenever the set is opened: that
+may change with neither size nor time. No memory map is written to: on a full disk that ends the process.
 """
 
 import fcntl
 import hashlib
 import json
+import math
 import os
 import shutil
 import time
@@ -20,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 
@@ -30,7 +31,8 @@ from jioc.data.images.select import DecodedFiles, Select
 from jioc.device.pick import cores
 from jioc.errors import Failed, os_errors, refuse_if
 from jioc.events import Callback, Decoding, Note, Waiting, ignore
-from jioc.files import flush_folder, write
+from jioc.files import check_regular, flush_folder, open_regular, read_bytes, write
+from jioc.text import sized
 
 CHECKED_AT_START = 4 << 30  # bytes up to which the checksum is compared whenever the set is opened
 BLOCK = 16 << 20  # bytes that a checksum is of
@@ -103,7 +105,7 @@ def _text(listing: Listing) -> str:
 @contextmanager
 def _lock(path: Path, tell: Callback) -> Iterator[None]:
     """Let one process build. The file is left: if it were removed, two could hold different ones."""
-    with open(path, "ab") as lock:
+    with open_regular(path, "ab") as lock:
         if not _locked(lock):
             tell(Note("another process is decoding these images; waiting for it"))
             while not _locked(lock):
@@ -132,20 +134,28 @@ def _open(target: Path, root: str, thorough: bool, tell: Callback) -> CachedImag
 def _read(target: Path, thorough: bool, tell: Callback) -> CachedImages | None:
     """The set as it was built, or None if there is none that is whole."""
     try:
-        about = json.loads((target / "about.json").read_bytes())
+        about = json.loads(read_bytes(target / "about.json"))
         # copy-on-write, so that torch may wrap it; it is never written
-        pixels = np.load(target / "pixels.npy", mmap_mode="c")
-        labels = np.load(target / "labels.npy")
-        whole = pixels.nbytes == about["bytes"] and len(labels) == len(pixels)
-        if whole and (thorough or pixels.nbytes <= CHECKED_AT_START):
-            whole = _checksums(pixels, labels) == about["checksum"]
-        if whole:
-            return CachedImages(about["classes"], pixels, labels, about["train"], about["record"])
-    except (OSError, ValueError, KeyError, EOFError):
-        if not (target / "about.json").exists():
+        pixels, mapped = _mapped(target / "pixels.npy", "c"), _mapped(target / "labels.npy", "r")
+        if about.pop("digest") == _digest(json.dumps(about)) and _layout(pixels, mapped) == about["layout"]:
+            labels, checked = np.array(mapped), thorough or pixels.nbytes <= CHECKED_AT_START
+            if not checked or _checksums(pixels, labels) == about["checksum"]:
+                return CachedImages(about["classes"], pixels, labels, about["train"], about["record"])
+    except Exception:  # a damaged file can make a reader raise anything
+        if not os.path.lexists(target / "about.json"):
             return None
     tell(Note(f"the cache {target.name!r} is damaged; it is built again"))
     return None
+
+
+def _mapped(path: Path, mode: Literal["r", "c"]) -> np.ndarray:
+    """Map an array's file, which must hold the whole array."""
+    check_regular(path)
+    return np.load(path, mmap_mode=mode)
+
+
+def _layout(pixels: np.ndarray, labels: np.ndarray) -> list[Any]:
+    return [pixels.dtype.str, list(pixels.shape), labels.dtype.str, list(labels.shape)]
 
 
 # --- building a set ---
@@ -155,15 +165,9 @@ def _build(into: Path, listing: Listing, canvas: int, colour: str, select: Selec
     """Decode every file of a listing, select images, and write what `_read` opens."""
     into.mkdir()
     n, channels = len(list(listing)), 1 if colour == "grey" else 3
-    size, free = n * channels * canvas * canvas, shutil.disk_usage(into).free
-    refuse_if(
-        size > free,
-        f"decoded, the images take {size / 2**30:.1f} GiB; {str(into.parent)!r} has {free / 2**30:.1f} "
-        "GiB left: choose another --data-cache or a smaller --image-size",
-    )
     # every file has the row that it keeps if all are good and no two the same: then nothing is copied
     order = _order_if_all_are_good(listing, select)
-    pixels = np.lib.format.open_memmap(into / "decoded.npy", "w+", np.uint8, (n, channels, canvas, canvas))
+    pixels = _new_array(into / "decoded.npy", (n, channels, canvas, canvas))
     decoded, coloured = _decode(listing, order, pixels, tell)
     classes, used, labels, n_train, record = select(decoded)
     channels = 1 if colour == "auto" and not coloured else channels
@@ -172,11 +176,11 @@ def _build(into: Path, listing: Listing, canvas: int, colour: str, select: Selec
     else:
         pixels = _copy(pixels, np.argsort(order)[used], channels, into / "pixels.npy")
         (into / "decoded.npy").unlink()
-    pixels.flush()
     with open(into / "labels.npy", "wb") as file:
         np.save(file, labels)
-        file.flush()
-        os.fsync(file.fileno())
+    for name in ("pixels.npy", "labels.npy"):
+        with open(into / name, "rb") as file:
+            os.fsync(file.fileno())
     checksums = _checksums(pixels, labels)
     mean, std = statistics(pixels[:n_train])
     record |= {"coloured": coloured, "mean": mean, "std": std}
@@ -185,10 +189,10 @@ def _build(into: Path, listing: Listing, canvas: int, colour: str, select: Selec
         "classes": classes,
         "train": n_train,
         "record": record,
-        "bytes": pixels.nbytes,
+        "layout": _layout(pixels, labels),
         "checksum": checksums,
     }
-    write(into / "about.json", json.dumps(about).encode())
+    write(into / "about.json", json.dumps(about | {"digest": _digest(json.dumps(about))}).encode())
 
 
 def _order_if_all_are_good(listing: Listing, select: Select) -> np.ndarray:
@@ -220,10 +224,28 @@ def _decode(
     return DecodedFiles(listing, good, bad, digests), coloured
 
 
+def _new_array(file: Path, shape: tuple[int, ...]) -> np.memmap:
+    """Make the file of an array of uint8, yet to be written to; refuse one that the disk has no room for."""
+    size, free = math.prod(shape), shutil.disk_usage(file.parent).free
+    refuse_if(
+        size > free,
+        f"decoded, the images take {sized(size)} more; {str(file.parent.parent)!r} has {sized(free)} left: "
+        "choose another --data-cache or a smaller --image-size",
+    )
+    with open(file, "wb") as out:
+        head = {"descr": "|u1", "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(out, head)
+        out.truncate(out.tell() + size)
+    return np.lib.format.open_memmap(file, "r")
+
+
 def _copy(pixels: np.memmap, rows: np.ndarray, channels: int, file: Path) -> np.memmap:
-    copied = np.lib.format.open_memmap(file, "w+", np.uint8, (len(rows), channels, *pixels.shape[2:]))
-    for i in range(0, len(rows), COPIED):
-        copied[i : i + COPIED] = pixels[rows[i : i + COPIED], :channels]
+    """Copy those rows and so many channels into a file."""
+    copied = _new_array(file, (len(rows), channels, *pixels.shape[2:]))
+    with open(file, "r+b") as out:
+        out.seek(copied.offset)
+        for i in range(0, len(rows), COPIED):
+            out.write(np.ascontiguousarray(pixels[rows[i : i + COPIED], :channels]).data)
     return copied
 
 

@@ -14,20 +14,29 @@ import json
 import os
 import signal
 import stat
+import struct
 import sys
 import warnings
+import zlib
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-VERSION = 1  # of the decoding described above: another number, and every cache is built again
+VERSION = 2  # of the decoding described above: another number, and every cache is built again
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none that runs another program
 MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
+MOST_SIDE = (
+    65_535  # pixels, as GIF and JPEG have at most; a row that is longer, or more rows, cost memory each
+)
 DIGEST = 16  # bytes
 MOST_BYTES = 1 << 30
 TRANSPARENT = {"LA", "La", "PA", "RGBA", "RGBa"}
 UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, not in the file's content
+DEFLATED = 1032  # bytes that deflate packs into one at best
+LEVELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the colour type of a PNG
+PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 
 
@@ -62,7 +71,7 @@ def readable(path: str) -> bool:
     return True
 
 
-def open_image(raw: bytes) -> Image.Image:
+def open_image(raw: bytes) -> ImageFile.ImageFile:
     """Open the image behind the bytes, without decoding it; one that is too large is unusable."""
     try:
         image = Image.open(io.BytesIO(raw), formats=FORMATS)
@@ -75,6 +84,8 @@ def open_image(raw: bytes) -> Image.Image:
     width, height = image.size
     if width * height > MOST_PIXELS:
         raise Unusable(f"claims {width:,} x {height:,} pixels, more than {MOST_PIXELS:,}, and is not opened")
+    if max(width, height) > MOST_SIDE:
+        raise Unusable(f"claims {width:,} x {height:,} pixels, a side of which is over {MOST_SIDE:,}")
     return image
 
 
@@ -88,11 +99,66 @@ def square(raw: bytes, canvas: int, grey: bool) -> tuple[np.ndarray, bool]:
     """Decode a file's bytes: uint8 (1 or 3, canvas, canvas), and whether the picture has colour."""
     try:
         with warnings.catch_warnings(action="ignore"):
-            return square_of(open_image(raw), canvas, grey)
+            image = open_image(raw)
+            _check_whole(image, raw)
+            return square_of(image, canvas, grey)
     except Unusable:
         raise
     except Exception as error:  # a damaged file can make a decoder raise anything
         raise Unusable(_reason(error)) from None
+
+
+def _check_whole(image: ImageFile.ImageFile, raw: bytes) -> None:
+    """Refuse a PNG or TIFF whose data end early in good order: Pillow takes it, black from there on."""
+    whole = True
+    if image.format == "PNG":
+        whole = _png_is_whole(image, raw)
+    elif image.format == "TIFF":
+        covered = max((box[2] * box[3] for _, box, *_ in image.tile if box), default=0)
+        whole = covered >= image.width * image.height
+    if not whole:
+        raise Unusable("is truncated")
+
+
+def _png_is_whole(image: Image.Image, raw: bytes) -> bool:
+    needed = _png_bytes(raw)
+    if needed > DEFLATED * len(raw):
+        return False  # no memory is taken for it
+    image.load()
+    last = image.crop((0, image.height - 1, *image.size))  # the row is black if the data end before it
+    sound = not image.info.get("interlace") and np.asarray(last).any()
+    return bool(sound) or _inflates_to(_png_data(raw), needed)
+
+
+def _png_bytes(raw: bytes) -> int:
+    """How many bytes the pixels of a PNG are, a filter's for each row, before they are packed."""
+    at = raw.index(b"IHDR") + 4
+    width, height, bits, kind, _, _, interlaced = struct.unpack(">IIBBBBB", raw[at : at + 13])
+    grids = [
+        (-(-(width - x) // dx), -(-(height - y) // dy))
+        for x, y, dx, dy in (PASSES if interlaced else ((0, 0, 1, 1),))
+    ]
+    return sum(rows * (1 - -cols * bits * LEVELS[kind] // 8) for cols, rows in grids if cols > 0 < rows)
+
+
+def _png_data(raw: bytes) -> Iterator[bytes]:
+    """The packed pixels of a PNG, chunk by chunk."""
+    at = 8
+    while at + 8 <= len(raw):
+        size, kind = struct.unpack(">I4s", raw[at : at + 8])
+        if kind == b"IDAT":
+            yield raw[at + 8 : at + 8 + size]
+        at += size + 12
+
+
+def _inflates_to(parts: Iterable[bytes], wanted: int) -> bool:
+    """Whether packed data hold at least so many bytes; they are counted, not kept."""
+    stream = zlib.decompressobj()
+    for part in parts:
+        while part and wanted > 0:
+            wanted -= len(stream.decompress(part, 1 << 20))
+            part = stream.unconsumed_tail
+    return wanted <= 0
 
 
 def _reason(error: Exception) -> str:
@@ -124,14 +190,23 @@ def square_of(image: Image.Image, canvas: int, grey: bool) -> tuple[np.ndarray, 
 def _eight_bit(image: Image.Image, kind: str | None) -> Image.Image:
     """The same picture with 8 bits a level and nothing transparent."""
     if image.mode.startswith("I;16") or (image.mode == "I" and kind in ("PNG", "PPM")):
-        levels = np.asarray(image).astype(np.int64)
-        return Image.fromarray(((levels.clip(0, 65535) * 255 + 32767) // 65535).astype(np.uint8))
+        levels = np.asarray(image)
+        eight = np.empty(levels.shape, np.uint8)
+        for whole, part in zip(_some(levels), _some(eight), strict=True):
+            part[:] = (whole.astype(np.int64).clip(0, 65535) * 255 + 32767) // 65535
+        return Image.fromarray(eight)
     if image.mode in ("I", "F"):
         raise Unusable("has 32-bit levels, whose range nobody can know")
     if image.mode in TRANSPARENT or "transparency" in image.info:
         image = image.convert("RGBA")
         return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image)
     return image
+
+
+def _some(levels: np.ndarray) -> list[np.ndarray]:
+    """Some million levels at a time."""
+    flat = levels.reshape(-1)
+    return [flat[i : i + (1 << 20)] for i in range(0, flat.size, 1 << 20)]
 
 
 # --- many files ---
@@ -168,7 +243,8 @@ def decode_files(
 
 def main() -> None:
     """Answer orders: lines of JSON, arguments of `decode_files`. An answer is a line, then the pixels."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # they are the parent's to answer
     for line in sys.stdin:
         try:
             answer, pixels = decode_files(**json.loads(line))

@@ -6,6 +6,7 @@ stops the run. Neither torch nor numpy is imported here.
 """
 
 import csv
+import io
 import os
 import re
 import stat
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jioc.errors import Refused, os_errors, refuse_if
+from jioc.files import read_bytes
 
 TRAIN = ("train", "training")
 VALIDATION = ("val", "valid", "validation")
@@ -115,7 +117,7 @@ def sample(root: Path, most: int) -> list[str]:
 def natural(name: str) -> tuple[list[Any], str]:
     """Key of the order in which a person counts: image2 before image10."""
     parts: list[Any] = DIGITS.split(name)  # text and digits in turn
-    parts[1::2] = map(int, parts[1::2])
+    parts[1::2] = [(len(number), number) for digits in parts[1::2] for number in [digits.lstrip("0")]]
     return parts, name
 
 
@@ -206,8 +208,14 @@ class FileFinder:
                 yield from self._walk(path, label)
             elif entry.is_dir():
                 self.bad.append((path, "is a link to a folder, which is not followed"))
-            elif file := self._file(path, label, entry.stat()):
-                yield file
+            else:
+                try:
+                    file = self._file(path, label, entry.stat())
+                except OSError as error:  # it has gone meanwhile
+                    self.bad.append((path, f"cannot be read: {error.strerror}"))
+                    continue
+                if file is not None:
+                    yield file
 
     def _file(self, path: str, label: int, about: os.stat_result) -> File | None:
         if stat.S_ISREG(about.st_mode):
@@ -242,10 +250,11 @@ def read_rows(place: Path) -> list[Row]:
     """Read every row of a csv; the first may name the columns."""
     name = repr(str(place))
     try:
-        with open(place, newline="", encoding="utf-8-sig") as file:
-            cells = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
+        file = io.StringIO(read_bytes(place).decode("utf-8-sig"), newline="")
+        cells = [[cell.strip() for cell in row] for row in csv.reader(file) if any(row)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise Refused(f"{name} cannot be read as a csv: {error}") from None
+        why = getattr(error, "strerror", None) or error
+        raise Refused(f"{name} cannot be read as a csv: {why}") from None
     refuse_if(not cells, f"{name} is empty; it needs a row of path, label and perhaps split for each image")
     head = [cell.lower() for cell in cells[0]]
     path, label, split = (next((i for i, c in enumerate(head) if c in names), None) for names in COLUMNS)

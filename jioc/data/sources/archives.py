@@ -1,5 +1,6 @@
 """Official archives: fetch, check, unpack and locate them."""
 
+import lzma
 import os
 import shutil
 import stat
@@ -8,10 +9,14 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from jioc.data.catalogue import DATASETS, Entry, data_folder, unknown_name
 from jioc.errors import Failed, Refused, first_line, os_errors, refuse_if
+from jioc.files import check_regular
+from jioc.text import sized
 
 
 def locate(entry: Entry, folder: Path, cache: Path) -> Path:
@@ -91,6 +96,8 @@ def fetch(address: str, target: Path, md5: str) -> Path:
     """Fetch a file and check it; a wrong one is removed."""
     import pooch
 
+    with os_errors(f"{str(target)!r} cannot be used"), suppress(FileNotFoundError):
+        check_regular(target)
     pooch.get_logger().setLevel("ERROR")
     try:
         downloader = pooch.HTTPDownloader(progressbar=Bar() if sys.stderr.isatty() else False, timeout=60)
@@ -130,6 +137,8 @@ class Bar:
 
 # --- unpacking ---
 
+DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, RuntimeError, OSError)
+
 
 def unpack(archive: Path, into: Path) -> None:
     """Unpack a zip or tar archive whole, or not at all if a single member would land outside."""
@@ -139,7 +148,7 @@ def unpack(archive: Path, into: Path) -> None:
         temporary.mkdir(parents=True)
         _unpack(archive, temporary)
         os.rename(temporary, into)
-    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, RuntimeError, OSError) as error:
+    except DAMAGE as error:
         if not into.is_dir():  # else another process was faster
             raise Failed(f"{str(archive)!r} cannot be unpacked: {first_line(error)}") from None
     finally:
@@ -148,7 +157,7 @@ def unpack(archive: Path, into: Path) -> None:
 
 def _unpack(archive: Path, into: Path) -> None:
     place, free = repr(str(archive)), shutil.disk_usage(into).free
-    flood = f"unpacked, {place} takes more than the {free / 2**30:.1f} GiB that are free"
+    flood = f"unpacked, {place} takes more than the {sized(free)} that are free"
     if zipfile.is_zipfile(archive):
         with zipfile.ZipFile(archive) as zipped:
             members = zipped.infolist()
@@ -169,6 +178,19 @@ def _unpack(archive: Path, into: Path) -> None:
             size += entry.size
             refuse_if(size > free, flood)
             tarred.extract(entry, into, filter="data")
+        _read_to_the_end(tarred)
+
+
+def _read_to_the_end(tarred: tarfile.TarFile) -> None:
+    """Refuse an archive that ends early or in a damaged header, or whose checksum after its end is wrong."""
+    stream: Any = tarred.fileobj
+    stream.seek(tarred.offset)
+    if (block := stream.read(tarfile.BLOCKSIZE)) != bytes(tarfile.BLOCKSIZE):
+        raise tarfile.ReadError("a header is damaged" if block else "it is truncated")
+    for _ in range(16):
+        if not stream.read(1 << 20):  # here gzip, bzip2 and xz have compared their checksums
+            return
+    raise tarfile.ReadError("more than 16 MiB follow its end")
 
 
 def _refuse_escape(place: str, name: str, link: bool) -> None:

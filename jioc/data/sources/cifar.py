@@ -18,6 +18,7 @@ from jioc.data.catalogue import Entry
 from jioc.data.dataset import Dataset
 from jioc.errors import Refused, refuse_if
 from jioc.events import Callback
+from jioc.files import read_bytes
 
 CROP_FLIP_BRIGHTNESS = Augment(pad=4, flip=True, brightness=63 / 255)
 
@@ -68,7 +69,7 @@ def _images(where: Path, files: dict[str, str], labels: bytes) -> tuple[np.ndarr
 def _checked(path: Path, md5: str) -> dict[bytes, Any]:
     anew = "delete its folder, and jioc data get fetches it anew"
     try:
-        raw = path.read_bytes()
+        raw = read_bytes(path)
     except OSError as error:
         missing = f"; {anew}" if isinstance(error, FileNotFoundError) else ""
         raise Refused(f"{str(path)!r} cannot be read: {error.strerror}{missing}") from None

@@ -29,6 +29,7 @@ from jioc.data.images.listing import (
 from jioc.data.images.select import select, tell_skipped
 from jioc.errors import Refused, refuse_if
 from jioc.events import Callback, Note
+from jioc.files import read_text
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -178,7 +179,7 @@ LISTINGS: dict[str, Callable[[Path], Listing]] = {
 
 def _lines(path: Path) -> list[str]:
     try:
-        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        return [line for line in read_text(path).splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{str(path)!r} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 

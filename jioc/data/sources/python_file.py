@@ -9,6 +9,7 @@ folder's are: one on both sides of the split, one under two labels, or a class w
 """
 
 import hashlib
+import math
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
@@ -17,7 +18,7 @@ import numpy as np
 
 from jioc.config import Config
 from jioc.data.catalogue import Entry, usual_tasks
-from jioc.data.dataset import Dataset
+from jioc.data.dataset import MOST_SEEN, Dataset
 from jioc.data.images.listing import File, Listing, normalise_name
 from jioc.data.images.select import DecodedFiles, select, tell_skipped
 from jioc.errors import Refused, refuse_if
@@ -129,6 +130,10 @@ def _images(x: np.ndarray, y: np.ndarray, part: str, place: str) -> np.ndarray:
     refuse_if(
         min(x.shape[1:3]) < SMALLEST,
         f"{name} holds images of {x.shape[1]}x{x.shape[2]}; the least is {SMALLEST}x{SMALLEST}",
+    )
+    refuse_if(
+        math.prod(x.shape[1:3]) > MOST_SEEN,
+        f"{name} holds images of {x.shape[1]}x{x.shape[2]}; the most is {MOST_SEEN:,} pixels, 1024x1024",
     )
     refuse_if(
         x.ndim == 4 and x.shape[3] not in (1, 3),

@@ -97,7 +97,7 @@ class Options(BaseModel):
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_odd(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse what pydantic takes: true and false as 1 and 0, text that no file of ours can hold."""
+        """Refuse what pydantic takes: true and false as 1 and 0, text that no file holds, an empty path."""
         allows = partial(_allows, cls.model_fields[info.field_name or ""].annotation)
         parts = value if isinstance(value, list | tuple) else [value]
         if any(isinstance(part, bool) for part in parts) and not allows(bool):
@@ -105,6 +105,8 @@ class Options(BaseModel):
         texts = [] if cls.any_text else [str(part) for part in parts if isinstance(part, str | Path)]
         if any(map(NO_TEXT.search, texts)):
             raise PydanticCustomError("text", "Input should be UTF-8, without NUL")
+        if "" in texts and allows(Path):
+            raise PydanticCustomError("text", "Input should not be empty")
         return tuple(value) if isinstance(value, list) and allows(tuple) else value  # of strict JSON, too
 
 

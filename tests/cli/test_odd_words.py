@@ -100,6 +100,7 @@ FILES: dict[str, tuple[str, list[str], str]] = {
     "a list among the names that were given": (
         "method: icarl\ngiven: [method, [memory]]", ["run", "--config"], "given: it should be a list",
     ),
+    "a cache without a name": ("method: icarl\ndata_cache: ''", ["run", "--config"], "should not be empty"),
     "a list for a method": ("method: [icarl]", ["run", "--config"], "method: ['icarl'] is refused"),
     "PyCIL's method that is none": (
         json.dumps(PYCIL | {"model_name": None}), ["run", "--pycil"], "has model_name None, which is no name",

@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,11 @@ WORDS = [
     "--", "-", "-o", "run", "photos", "photos.csv", "config.yaml", "recipe.yaml", "pycil.json", "trap.py",
     "order", "digits", "1", "2,2", "0.5", "cpu", "none", "jioc", "auto",
 ]  # fmt: skip
-ODD_WORDS = [text for text in ODD_TEXTS if "\x00" not in text and ".." not in text]
+ODD_WORDS = [  # a new file outside of the case's folder would be what was asked for
+    text
+    for text in ODD_TEXTS
+    if "\x00" not in text and ".." not in text and (text[:1] != "/" or os.path.exists(text))
+]
 STARTS = [
     f"{places.RUN} --dry-run", "run --config config.yaml --dry-run", "run --pycil pycil.json --dry-run",
     "run trap.py --dry-run", "grid recipe.yaml --dry-run", "grid table6 --dry-run --only icarl", "table run",

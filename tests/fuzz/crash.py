@@ -56,7 +56,7 @@ COMMANDS = {
 def model(folder: Path) -> list[bytes]:
     """The files of a model; a new one may still lie under its first name (`training/model.py`)."""
     files = [folder / "model.json", folder / "model.safetensors", folder / "exemplars.safetensors"]
-    coming = [path.with_suffix(".next.safetensors") for path in files]
+    coming = [path.with_name(f"{path.stem}.next{path.suffix}") for path in files]
     return [(new if new.exists() else path).read_bytes() for path, new in zip(files, coming, strict=True)]
 
 

@@ -38,8 +38,9 @@ LEARN = Line("learn run more --epochs 1 --device cpu --out made", ("run", "more"
 LEARN_HELP = Line("learn run --help", ("run",))
 EXPORT = Line("export run --onnx out/model.onnx", ("run",), ("out",), patience=6)
 CONFIG = Line(
-    "run --config config.yaml --dry-run", ("config.yaml", "photos", "cache"), ("cache",), "once said"
-)
+    "run --config config.yaml --data-cache HERE/cache --dry-run",
+    ("config.yaml", "photos", "cache"), ("cache",), "once said",
+)  # fmt: skip
 CONFIG_HELP = Line("run --config config.yaml --help", ("config.yaml",))
 RECIPE = Line("grid recipe.yaml --dry-run", ("recipe.yaml", "photos"), ("cache",), "once said")
 GRID = Line("grid recipe.yaml --out G --dry-run", ("recipe.yaml", "photos"))

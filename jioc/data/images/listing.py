@@ -168,6 +168,7 @@ class FileFinder:
     def __init__(self, root: Path):
         self.root, self.given = os.path.realpath(root), str(root)
         self.bad: list[tuple[str, str]] = []
+        self.real: dict[str, str] = {}  # folders without links on the way to them
 
     def in_folder(self, folder: Path, label: int) -> list[File]:
         """Every regular file in the folder and below it; its content tells later whether it is an image."""
@@ -230,7 +231,12 @@ class FileFinder:
         return None if self._inside(path) else "is a link that leaves the folder"
 
     def _inside(self, path: str) -> bool:
-        return os.path.realpath(path).startswith(self.root.rstrip(os.sep) + os.sep)
+        """Whether a path leads to a place below the root; links of its folder are followed once."""
+        folder = os.path.dirname(path)
+        if folder not in self.real:
+            self.real[folder] = os.path.realpath(folder)
+        real = os.path.realpath(path) if os.path.islink(path) else os.path.join(self.real[folder], "")
+        return real.startswith(self.root.rstrip(os.sep) + os.sep)
 
 
 # --- csv files ---

@@ -131,6 +131,21 @@ def test_an_image_in_no_class_folder_is_left_out_by_name(folder: Path, tmp_path:
 # --- csv files ---
 
 
+def test_a_csv_leads_to_no_file_outside_its_folder(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    class_folders(root / "in", {"a": 4})
+    class_folders(tmp_path / "out", {"a": 2}, first=8)
+    (root / "way_in").symlink_to(root / "in")
+    (root / "way_out").symlink_to(tmp_path / "out")
+    (root / "one.png").symlink_to(tmp_path / "out/a/0.png")
+    inside = ["in/a/0.png", "in/a/1.png", "way_in/a/2.png", "way_in/../in/a/3.png"]
+    outside = ["../out/a/0.png", "way_out/a/1.png", "one.png", str(tmp_path / "out/a/1.png")]
+    (root / "list.csv").write_text("".join(f"{path},a\n" for path in [*inside, *outside]))
+    d, told = read(root / "list.csv")
+    assert len(d.train_y) + len(d.test_y) == len(inside)
+    assert sum("lies outside the folder" in line for line in told) == len(outside)
+
+
 @pytest.mark.parametrize("head", ["", "path,label,split\n", "filename, class , split\n"])
 def test_csv_with_and_without_names(tmp_path: Path, head: str) -> None:
     class_folders(tmp_path, {"pool": 4})

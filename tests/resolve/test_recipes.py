@@ -43,9 +43,21 @@ def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
     assert all(paper.average(where) is not None for where in found.values())
 
 
+def test_the_columns_are_every_cifar_cell_of_tables_2_and_3_once() -> None:
+    found = [paper.setting(finished(values)) for values in recipes.find_recipe("columns").make().values()]
+    cells = [where for _, where in paper.printed_cells() if where[0].startswith("cifar")]
+    assert len(found) == 100 and sorted(map(str, found)) == sorted(map(str, cells))
+
+
+def test_every_resnet18_of_a_recipe_has_imagenets_stem_unless_the_stem_is_its_question() -> None:
+    for name in recipes.RECIPES.keys() - {"stems"}:
+        for values in recipes.find_recipe(name).make().values():
+            assert values.get("stem") == ("imagenet" if values["backbone"] == "resnet18" else None)
+
+
 def test_recipes_agree_on_what_a_name_means() -> None:
     named: dict[str, Any] = {}
-    for name in [*TABLES, "figure4", "comparison", "comparison-checks", "table6-controls"]:
+    for name in [*TABLES, "columns", "figure4", "comparison", "comparison-checks", "table6-controls"]:
         for wanted, values in recipes.find_recipe(name).make().items():
             assert named.setdefault(wanted, values) == values
 

@@ -11,7 +11,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "SECURITY.md",
-    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 FILE = re.compile(r"`((?:[\w.-]+/)+[\w.-]+\.(?:py|md|json|csv|yaml))`")
 OURS = {path.name for at in (ROOT, ROOT / "jioc") for path in at.iterdir() if path.is_dir()}

@@ -66,6 +66,7 @@ class Column:
 
 RES18_TAIL = Column("cifar100", "resnet18", 1000, tail=True)
 RES18 = Column("cifar100", "resnet18", 1000)
+RES18_LARGE = Column("cifar100", "resnet18", 2000)
 RES32 = Column("cifar100", "resnet32", 1000)
 RES32_TAIL = Column("cifar100", "resnet32", 1000, tail=True)
 RES32_LARGE = Column("cifar100", "resnet32", 2000)

@@ -56,9 +56,13 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
     [
         "baselines",
         "comparison",
+        "cells",
+        "figure4",
         "gains",
         "hosts",
         "mechanisms",
+        "minutes",
+        "oddities",
         "parity",
         "proxy",
         "readings",

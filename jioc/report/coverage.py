@@ -63,7 +63,7 @@ def cells(groups: Iterable[Group]) -> list[Cell]:
     tables = [Cell(table, where) for table, where in paper.printed_cells()]
     by_setting = {one.where: one for one in tables}
     for g in groups:
-        where, form = cell(g), _form(g)
+        where, form = cell(g), form_of(g)
         if not g.complete or where not in by_setting or form is None:
             continue
         taken = by_setting[where].groups
@@ -72,7 +72,7 @@ def cells(groups: Iterable[Group]) -> list[Cell]:
     return tables
 
 
-def _form(g: Group) -> str | None:
+def form_of(g: Group) -> str | None:
     """The form of a row: by default, as printed, or as in PyCIL; None for another reading of the paper."""
     anyway = (*index.grouped("seeds", "step"), *index.MACHINE, "stem")
     changes = {path: v for path, v in labels.departures(g.config, g.spec).items() if path not in anyway}

@@ -1,6 +1,6 @@
 """The baselines on balanced CIFAR-100 beside the paper's figures and PyCIL's (pycil.json).
 
-python benchmarks/baselines.py    prints the table of docs/reproduction.md from results/comparison
+python benchmarks/baselines.py    prints the table of docs/results/baselines.md from results/comparison
 """
 
 import json

@@ -1,17 +1,15 @@
-"""The figures of the comparison: figure 4 of the paper, and what JIOC does inside each host.
+"""What JIOC does inside each host of the comparison: a figure, and its figures as a table.
 
     python benchmarks/figures.py benchmarks/results/comparison docs/figures
 
-figure4.svg: SS-IL against SS-IL with output coordination, the accuracy after each task. pairs.svg: the
-paper's claims measured on each host without and with JIOC, as means over the tasks after the first (weight
-norms: after the last task, and not of cosine heads, in which they have no part); the same figures are printed
-as a table. A single seed has no verdict: it is hollow and grey. A column of the comparison is a panel, or a
-row of panels; what has not been run is left out.
+pairs.svg: the paper's claims measured on each host without and with JIOC, as means over the tasks after the
+first (weight norms: after the last task, and not of cosine heads, in which they have no part). A single seed
+has no verdict: it is hollow and grey. A column of the comparison is a row of panels; what has not been run is
+left out.
 """
 
 import io
 import sys
-import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +26,7 @@ from jioc.cli.console import table
 from jioc.errors import Failed, Refused, exit_status
 from jioc.files import write
 from jioc.report import runs
-from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
+from jioc.report.figures import COLOURS, PAGE, STYLE
 from jioc.report.group import Group, Run, mean_std
 from jioc.report.tables import number, spread
 from jioc.resolve import recipes
@@ -37,7 +35,6 @@ from jioc.results import Diagnostics
 Columns = dict[str, list[Group]]  # by place
 COSINE = ("podnet", "coil")  # methods with heads in which weight norms have no part
 GREY = "#5f6368"
-LOOKS = [{"color": colour, "marker": mark} for colour, mark in zip(COLOURS, MARKS, strict=True)]
 Look = tuple[str, str, str]  # colour, mark, what fills the mark
 NEARER, FARTHER = (COLOURS[0], "o", COLOURS[0]), (COLOURS[1], "s", COLOURS[1])
 SAME, ALONE = (GREY, "D", GREY), (GREY, "D", "white")
@@ -161,38 +158,6 @@ def columns(place: Path) -> Columns:
 # --- the drawings ---
 
 
-def figure4(by_place: Columns) -> Figure | None:
-    shown: Columns = {}
-    for title, groups in by_place.items():
-        if ssil := [g for g in groups if g.config["method"] == "ssil"]:
-            shown[title] = ssil
-    if not shown:
-        return None
-    figure, axes = sheet(PAGE if len(shown) > 1 else PAGE / 2, 2.5, 1, len(shown), sharey=True)
-    for ax, (title, groups) in zip(axes[0], shown.items(), strict=True):
-        for g, look in zip(groups, LOOKS, strict=False):
-            curve(ax, g, look)
-        ax.set_title(textwrap.fill(title, 45))
-        ax.set_xlabel("classes seen")
-        ax.legend(title="average over the tasks", loc="upper right", frameon=False)
-    axes[0][0].set_ylabel("accuracy (%)")
-    axes[0][0].set_ylim(bottom=0)
-    return figure
-
-
-def curve(ax: Axes, g: Group, look: dict[str, Any]) -> None:
-    """Draw the mean over seeds after each task, a band of one standard deviation, and the average."""
-    by_task = zip(*(run.readouts[run.result.headline] for run in g.complete), strict=True)
-    figures = [mean_std([accuracy["all"] for accuracy in accuracies]) for accuracies in by_task]
-    means, stds = [mean or 0.0 for mean, _ in figures], [std or 0.0 for _, std in figures]
-    seen = [row.classes[1] for row in g.complete[0].result.tasks]
-    average = spread(g.figures("average", g.complete[0].result.headline))
-    ax.plot(seen, means, label=f"{g.name}: {average}", **look)
-    low = [mean - std for mean, std in zip(means, stds, strict=True)]
-    high = [mean + std for mean, std in zip(means, stds, strict=True)]
-    ax.fill_between(seen, low, high, color=look["color"], alpha=0.15, linewidth=0)
-
-
 def claims(by_place: Columns) -> Figure | None:
     shown = {title: of for title, groups in by_place.items() if (of := pairs(groups))}
     if not shown:
@@ -272,35 +237,41 @@ def rows(by_place: Columns) -> list[list[str]]:
     return lines
 
 
-def draw(place: Path, target: Path) -> list[Path]:
-    """Draw the figures and print the table; return the files written."""
+def draw(place: Path, target: Path) -> Path:
+    """Draw the figure and print the table; return the file written."""
     by_place = columns(place)
-    drawn = {}
     with matplotlib.rc_context(STYLE):
-        for name, figure in (("figure4", figure4(by_place)), ("pairs", claims(by_place))):
-            if figure is not None:
-                content = io.BytesIO()
-                figure.savefig(content, format="svg", metadata={"Date": None})
-                drawn[target / f"{name}.svg"] = content.getvalue()
-    if not drawn:
-        raise Refused(f"{str(place)!r} holds neither SS-IL nor a host with and without JIOC, finished")
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for path, picture in drawn.items():
-            write(path, picture)
-    except OSError as error:
-        raise Failed(f"{str(target)!r} cannot be written to: {error.strerror}") from None
+        figure = claims(by_place)
+        if figure is None:
+            raise Refused(f"{str(place)!r} holds no host with and without JIOC, finished")
+        path = target / "pairs.svg"
+        put(path, svg(figure))
     heads = ["column", "pair", "n", *(claim.name.replace("\n", " ") for claim in CLAIMS)]
     table(heads, rows(by_place))
-    return [*drawn]
+    return path
+
+
+def svg(figure: Figure, description: str | None = None) -> bytes:
+    """The figure as a file; its description, in words, lets a test tell whether the file is current."""
+    content = io.BytesIO()
+    figure.savefig(content, format="svg", metadata={"Date": None, "Description": description})
+    return content.getvalue()
+
+
+def put(path: Path, picture: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(path, picture)
+    except OSError as error:
+        raise Failed(f"{str(path.parent)!r} cannot be written to: {error.strerror}") from None
 
 
 def main() -> int:
     parser = printing.parser(__doc__)
     parser.add_argument("results", type=Path)
-    parser.add_argument("target", type=Path, help="a folder for the figures")
+    parser.add_argument("target", type=Path, help="a folder for the figure")
     args = parser.parse_args()
-    return exit_status(lambda: print(f"drawn: {', '.join(map(str, draw(args.results, args.target)))}"))
+    return exit_status(lambda: print(f"drawn: {draw(args.results, args.target)}"))
 
 
 if __name__ == "__main__":

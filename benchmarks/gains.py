@@ -1,6 +1,6 @@
 """Table 6's setting, the full schedule: what each loss, control and reading changes against CE + KD.
 
-python benchmarks/gains.py    prints the table of docs/reproduction.md from results/table6*
+python benchmarks/gains.py    prints the table of docs/results/table6.md from results/table6*
 """
 
 import statistics

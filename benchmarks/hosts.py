@@ -1,6 +1,6 @@
 """The comparison: what coordination changes in each host, column by column, seed by seed.
 
-python benchmarks/hosts.py    prints the table of docs/reproduction.md from results/comparison
+python benchmarks/hosts.py    prints the table of docs/results/hosts.md from results/comparison
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The paper's claims of what JIOC does inside a network, host by host: without → with JIOC, and the change.
 
-python benchmarks/mechanisms.py    prints the table of docs/reproduction.md from results/comparison
+python benchmarks/mechanisms.py    prints the table of docs/results/mechanisms.md from results/comparison
 """
 
 import sys

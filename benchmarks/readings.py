@@ -1,6 +1,6 @@
 """The study of the paper's readings, from results/study.csv: what each gains over CE + KD on the hold-out.
 
-    python benchmarks/readings.py           prints the table of docs/reproduction.md
+    python benchmarks/readings.py           prints the table of docs/results/readings.md
     python benchmarks/readings.py --draw    draws docs/figures/readings.svg
 
 A reading is named by the options in which it differs from the default; its figures are means over seeds, its

@@ -12,12 +12,13 @@ or `python benchmarks/readings.py`, say, for what `jioc table` does not read.
 """
 
 import contextlib
+import importlib.util
 import io
 import os
 import re
 import shlex
-import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import printing
@@ -30,32 +31,35 @@ COMMAND = r"jioc table [^\n]*?|python benchmarks/[^\n]*?"
 TABLE = re.compile(rf"(<!-- ({COMMAND}) -->\n).*?(<!-- end of the table -->)", re.DOTALL)
 
 
+@cache
 def printed(command: str) -> str:
-    """Run a command and return what it prints."""
+    """Run a command here, in the repository's folder, and return what it prints."""
     program, *argv = shlex.split(command)
-    text = _jioc(argv) if program == "jioc" else _script(argv)
-    return "\n".join(line.rstrip() for line in text.strip().splitlines())
-
-
-def _jioc(argv: list[str]) -> str:
     text, before = io.StringIO(), Path.cwd()
     os.chdir(ROOT)
     try:
         with contextlib.redirect_stdout(text):
-            status = jioc(argv)
+            status = jioc(argv) if program == "jioc" else _script(*argv)
     finally:
         os.chdir(before)
     if status:
-        sys.exit(f"jioc {shlex.join(argv)} exited with {status}")
-    return text.getvalue()
+        sys.exit(f"{command} exited with {status}")
+    return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
 
 
-def _script(argv: list[str]) -> str:
-    command = [sys.executable, *argv]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8")
-    if done.returncode:
-        sys.exit(f"python {shlex.join(argv)} exited with {done.returncode}: {done.stderr}")
-    return done.stdout
+def _script(place: str, *argv: str) -> int:
+    """Run a script as a module of its own, with the others beside it."""
+    name = f"table_of_{Path(place).stem}"
+    source = importlib.util.spec_from_file_location(name, ROOT / place)
+    assert source is not None and source.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(source)
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        source.loader.exec_module(module)
+        status: int = module.main([*argv])
+    finally:
+        sys.path.remove(str(ROOT / "benchmarks"))
+    return status
 
 
 def current(page: str) -> str:
@@ -67,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = printing.parser(__doc__)
     parser.add_argument("--write", action="store_true")
     write_them, stale = parser.parse_args(argv).write, 0
-    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         page = path.read_text(encoding="utf-8")
         fresh = current(page)
         if fresh == page:

@@ -31,6 +31,7 @@ from jioc.resolve.recipe_file import MOST_SCALE as MOST
 from jioc.stopping import Stop, duration, signals, until
 from jioc.text import counted
 
+KEPT = "kept"
 ONLY = "runs of that whole name (* stands for anything), or, where there is none, names that contain it"
 
 
@@ -53,14 +54,20 @@ def main(argv: list[str]) -> int:
     states = {job.name: status(job) for job in jobs}
     for job in jobs:
         refuse_changed_method(job)
+    states |= {name: KEPT for name in _kept(jobs, args.kept) if states[name] != FINISHED}
     if args.dry_run:
         table(["run", "", "alone"], [[job.name, states[job.name], repeat.line(job.config)] for job in jobs])
+        return 0
+    kept = sum(state == KEPT for state in states.values())
+    jobs = [job for job in jobs if states[job.name] != KEPT]
+    if not jobs:
+        print(f"{recipe.name}: nothing to run, {counted(kept, 'run')} kept elsewhere")
         return 0
     over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
     left = [job for job in jobs if states[job.name] != FINISHED]
     with signals() as stop:  # not before: until here there is nothing to save, and a signal ends the command
         refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
-        before = f"{len(jobs) - len(left)} finished before"
+        before = f"{len(jobs) - len(left)} finished before" + f", {kept} more kept elsewhere" * (kept > 0)
         print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {before}", flush=True)
         with GridProgress(left) as progress:
             if left:
@@ -85,6 +92,13 @@ def build_parser(spec: Spec | None) -> Parser:
     add("--only", nargs="+", metavar="WORD", help=ONLY)
     add("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
     add("--out", type=named_path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
+    add(
+        "--kept",
+        nargs="+",
+        type=named_path,
+        metavar="DIR",
+        help="results that count: what they hold is not run",
+    )
     add("--dry-run", action="store_true", help="list the runs and how far they are")
     add_fields(parser.add_argument_group("where the runs go"), launch.LaunchOptions.model_fields)
     if spec is not None:
@@ -97,6 +111,17 @@ def _flags(argv: list[str], spec: Spec) -> Values:
     args = build_parser(spec).parse(argv)
     refuse_if(args.seed is not None, "a grid takes --seeds, not --seed")
     return given_values(args, spec.options)
+
+
+def _kept(jobs: list[Job], places: list[Path] | None) -> list[str]:
+    """The names of the runs of which the places hold a finished result, of the same setting and seed."""
+    from jioc.report import runs
+
+    if not places:
+        return []
+    wanted = [runs.not_begun(job.folder, job.config) for job in jobs]
+    found = runs.counterparts(runs.read(places), wanted)
+    return [job.name for job, result in zip(jobs, found, strict=True) if result is not None]
 
 
 def _seeds(given: list[str]) -> tuple[int, ...]:

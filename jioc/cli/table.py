@@ -5,8 +5,8 @@ import sys
 from jioc.cli.console import print_note, table
 from jioc.cli.flags import Parser, named_path
 from jioc.errors import Refused, refuse_if, refuse_unknown
-from jioc.report import runs, tables
-from jioc.report.render import FORMATS, render
+from jioc.report import coverage, runs, tables
+from jioc.report.render import FORMATS, render, render_blocks, render_fields
 from jioc.resolve import recipes
 from jioc.resolve.recipe_file import MOST_SCALE as MOST
 from jioc.text import printable
@@ -19,9 +19,17 @@ def main(argv: list[str]) -> int:
         wanted = f"it should be above 0, at most {MOST}, and given with --recipe"
         raise Refused(f"--scale: {args.scale:g} is refused: {wanted}")
     refuse_if(args.by_task and args.forgetting, "--by-task and --forgetting exclude each other")
+    one_of = [args.by_task, args.forgetting, args.recipe is not None]
+    refuse_if(
+        args.coverage and not args.paper, "--coverage is of the paper's tables 2 and 3; it needs --paper"
+    )
+    refuse_if(args.coverage and any(one_of), "--coverage excludes --by-task, --forgetting and --recipe")
     left_out: list[str] = []
     read = runs.read(args.runs, args.over_orders, left_out.append)
     recipe = recipes.find_recipe(args.recipe, print_note) if args.recipe else None
+    if args.coverage:
+        _print_coverage(coverage.cells(runs.group(read)), args.format, left_out)
+        return 0
     groups = runs.group(runs.planned(recipe, read, args.scale) if recipe else read)
     sheet = (
         tables.by_task(groups, args.paper)
@@ -38,12 +46,31 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def _print_coverage(cells: list[coverage.Cell], form: str, left_out: list[str]) -> None:
+    """Print tables 2 and 3 of the paper with ours; the line that counts the cells comes first below them."""
+    notes = [printable(note) for note in [*coverage.remarks(cells), *left_out]]
+    if form == "csv":
+        print(render_fields(coverage.FIELDS, coverage.fields(cells)))
+        print("\n".join(notes), file=sys.stderr)
+        return
+    blocks = coverage.layout(cells, wide=form != "text")
+    if form != "text":
+        print(render_blocks(blocks, notes, form))
+        return
+    for block in blocks:
+        table(block.heads, block.rows, block.title, block.words)
+    print("\n".join(notes))
+
+
 def _parser() -> Parser:
     parser = Parser(
         "jioc table", "The runs at or below the given places, those that differ in seeds as one row."
     )
     parser.add("runs", nargs="+", type=named_path, help="run folders, folders of them, or result.json files")
     parser.add("--paper", action="store_true", help="also the paper's figures where the setting matches")
+    parser.add(
+        "--coverage", action="store_true", help="with --paper: its tables 2 and 3, ours beside every cell"
+    )
     parser.add("--recipe", help="also the settings of a recipe that were not run")
     parser.add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
     parser.add(

@@ -140,7 +140,7 @@ class Group:
     common_place: str = ""  # the parts in which they agree
     base: "Group | None" = field(default=None, repr=False)  # the same setting without coordination
 
-    @property
+    @cached_property
     def config(self) -> Values:
         """The setting: a configuration without seeds and machine."""
         return setting(self.runs[0])

@@ -22,6 +22,13 @@ def _tables() -> dict[str, dict[Setting | None, Any]]:
     return {name: {tuple(row[1:7]): row[7] for row in tables[name]} for name in ("averages", "steps")}
 
 
+@cache
+def printed_cells() -> list[tuple[int, Setting]]:
+    """The cells of tables 2 and 3, each with the number of its table, row by row as printed."""
+    tables = json.loads((Path(__file__).parent / "paper.json").read_text(encoding="utf-8"))
+    return [(row[0], tuple(row[1:7])) for row in tables["averages"]]
+
+
 def setting(result: Result) -> Setting | None:
     """Where a finished run would stand in the paper's tables; None where it has no place there."""
     sizes = {row.classes[1] - row.classes[0] for row in result.tasks}
@@ -38,7 +45,11 @@ def cell(config: Values, tasks: int) -> Setting | None:
     """
     tail, method = config.get("long_tail"), str(config.get("method"))
     other = config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper")
-    if other or not all(_left_open(method, *departure) for departure in labels.departures(config).items()):
+    departures = labels.departures(config)
+    if config.get("backbone") == "resnet18":  # the paper's has ImageNet's stem, whatever the data
+        other = other or config.get("stem") not in (None, "imagenet")
+        departures.pop("stem", None)
+    if other or not all(_left_open(method, *departure) for departure in departures.items()):
         return None
     data = f"{config.get('data')}{'-lt' if tail else ''}"
     coordinate = (config.get("coordination") or {}).get("coordinate", "none")

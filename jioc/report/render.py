@@ -2,8 +2,10 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+from jioc.report.coverage import Block
 from jioc.report.tables import Sheet
 from jioc.text import printable
 
@@ -28,6 +30,24 @@ def render(sheet: Sheet, form: str) -> str:
     return {"markdown": _markdown, "latex": _latex, "csv": _csv}[form](sheet)
 
 
+def render_blocks(blocks: Sequence[Block], notes: Sequence[str], form: str) -> str:
+    """Write several tables as `markdown` or `latex`, one below the other, with the notes of all."""
+    texts = [{"markdown": _markdown, "latex": _latex}[form](block).rstrip() for block in blocks]
+    last = [
+        f"- {_escaped(note, MARKDOWN)}" if form == "markdown" else f"% {printable(note)}" for note in notes
+    ]
+    return "\n\n".join([*texts, "\n".join(last)])
+
+
+def render_fields(heads: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
+    """Write plain lines as csv."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    for line in (heads, *lines):
+        out.writerow([_cell(value) if isinstance(value, str) else value for value in line])
+    return text.getvalue().removesuffix("\n")
+
+
 def _csv(sheet: Sheet) -> str:
     """Write it for programs: figures unrounded, one in a cell, every line with its whole place; no notes."""
     text = io.StringIO()
@@ -50,7 +70,7 @@ def _cell(text: str) -> str:
     return f"'{text}" if text.lstrip().startswith(FORMULA) else text
 
 
-def _markdown(sheet: Sheet) -> str:
+def _markdown(sheet: Sheet | Block) -> str:
     def line(cells: Iterable[str]) -> str:
         return f"| {' | '.join(cells)} |"
 
@@ -61,7 +81,7 @@ def _markdown(sheet: Sheet) -> str:
     return "\n".join([*title, rows[0], rule, *rows[1:], "", *notes])
 
 
-def _latex(sheet: Sheet) -> str:
+def _latex(sheet: Sheet | Block) -> str:
     """Write a tabular for booktabs."""
     columns = "l" * sheet.words + "r" * (len(sheet.heads) - sheet.words)
     notes = [f"% {printable(note)}" for note in [sheet.title, *sheet.notes] if note]

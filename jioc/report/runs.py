@@ -80,15 +80,28 @@ def planned(recipe: Recipe, runs: list[Run], scale: float | None = None) -> list
 def _wanted(recipe: Recipe, scale: float, over_orders: bool) -> Iterable[Run]:
     """Every run of the recipe, as one that nobody began."""
     for label, values in recipe.make().items():
-        method = str(values["method"])
-        spec = find_method(method)
-        values = scaled(values, spec, scale)
-        about = record(spec, sha256(method)).model_dump(mode="json")
+        values = scaled(values, find_method(str(values["method"])), scale)
         for seed in recipe.seeds:
-            config = plain(resolve(make(**values | {"seed": seed})))
-            if not any(config[name] for name in TASKS):
-                config["tasks"] = find_dataset(config["data"]).tasks
-            yield Run(Path(label), Result(config=config, method=about, classes=[], tasks=[]), over_orders)
+            yield not_begun(Path(label), resolve(make(**values | {"seed": seed})), over_orders)
+
+
+def not_begun(path: Path, config: Config, over_orders: bool = False) -> Run:
+    """Make the run of a configuration that nobody began: its result has no task."""
+    values = plain(config)
+    if not any(values[name] for name in TASKS):
+        values["tasks"] = find_dataset(config.data).tasks
+    about = record(find_method(config.method), sha256(config.method)).model_dump(mode="json")
+    return Run(path, Result(config=values, method=about, classes=[], tasks=[]), over_orders)
+
+
+def counterparts(kept: list[Run], wanted: list[Run]) -> list[Run | None]:
+    """Find for each wanted run a finished one of the same setting and seeds, of a data set known by name.
+
+    What a folder of images holds may have changed, so a run on such counts for no other.
+    """
+    finished = [run for run in kept if run.complete and run.config.get("data") in DATASETS]
+    known = {(_key(setting(run)), run.seeds): run for run in finished}
+    return [known.get((_key(setting(run)), run.seeds)) for run in wanted]
 
 
 def group(runs: Iterable[Run]) -> list[Group]:

@@ -97,3 +97,17 @@ def test_baselines_stand_beside_the_paper_and_beside_pycil_in_its_own_form(tmp_p
     assert again == [["podnet-none"], ["podnet-pycil"], ["wa-none", "--seeds", "1", "2"]]
     with pytest.raises(Refused, match="no finished baseline"):
         baselines.table(keep(tmp_path / "other", made()), [plot])
+
+
+def test_a_verdict_needs_seeds_that_agree(tmp_path: Path) -> None:
+    verdicts = script("verdicts")
+    told = [verdicts.verdict(values) for values in ([5.0], [1.0, 1.1, 1.2], [-1.0, -1.1], [-1.0, 1.0, 0.3])]
+    assert told == ["one seed", "gains", "loses", "no change"]
+    results = []
+    for word, seed, average in (("none", 1, 50.0), ("none", 2, 51.0), ("jioc", 1, 53.0), ("jioc", 3, 90.0)):
+        values = recipes.find_recipe("comparison").make()[f"cifar100-resnet32-2000-der-{word}"]
+        config = settings.plain(resolve(settings.make(**values, seed=seed)))
+        results.append(made(tasks=10, classes=100, alls=[average] * 10) | {"config": config})
+    found = verdicts.found(keep(tmp_path, *results))
+    assert found["CIFAR-100, 2,000 exemplars"] == {"der": {"": [3.0]}}
+    assert f"| DER | {verdicts.reading('')} | 1 | +3.00 | +1.76 | one seed |" in verdicts.table(found)

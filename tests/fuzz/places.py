@@ -27,7 +27,8 @@ RUN = f"run icarl --data HERE/photos --base 2 --increment 2 {' '.join(QUICK)} --
 TABLES = [
     Line(f"table run {more}".strip(), ("run",))
     for more in ("", "--format markdown", "--format latex", "--format csv", "--by-task",
-                 "--by-task --format csv", "--forgetting --paper --over-orders", "--recipe table6")
+                 "--by-task --format csv", "--forgetting --paper --over-orders", "--recipe table6",
+                 "--paper --coverage")
 ]  # fmt: skip
 REPORT = Line("report run -o out/page.html", ("run",), ("out",))
 FIGURES = Line("report run -o out/page.html --figures out/figures", ("run",), ("out",), patience=6)
@@ -44,6 +45,7 @@ CONFIG = Line(
 CONFIG_HELP = Line("run --config config.yaml --help", ("config.yaml",))
 RECIPE = Line("grid recipe.yaml --dry-run", ("recipe.yaml", "photos"), ("cache",), "once said")
 GRID = Line("grid recipe.yaml --out G --dry-run", ("recipe.yaml", "photos"))
+KEPT = Line("grid columns --kept run --out G --dry-run", ("run",))
 PYCIL = Line("run --pycil pycil.json --dry-run", ("pycil.json",), runnable="once said")
 CSV = Line("data check photos.csv --image-size 8 --counts", ("photos.csv", "photos"), ("cache",))
 CSV_RUN = Line(
@@ -56,7 +58,7 @@ IMAGE = Line("predict run odd.png", ("run",))
 
 GRID_RUN = "G/none-epochs-1-seed1"
 READERS: dict[str, list[Line]] = {  # a place where a file is read, and the commands that read it
-    "run/result.json": [*TABLES[:3], REPORT, FIGURES, RESUME, PREDICT],
+    "run/result.json": [*TABLES[:3], KEPT, REPORT, FIGURES, RESUME, PREDICT],
     "run/model.json": [PREDICT, PREDICT_JSON, LEARN, LEARN_HELP, EXPORT],
     "run/model.safetensors": [PREDICT, LEARN],
     "run/exemplars.safetensors": [LEARN],

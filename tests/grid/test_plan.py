@@ -7,10 +7,13 @@ import pytest
 
 from helpers.command import refused
 from helpers.grids import BASE, recipe_file
+from helpers.results import keep, made, runs_of
+from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.grid.plan import plan, select
 from jioc.methods import find_method
+from jioc.report import runs
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
 from jioc.resolve.recipe_file import scaled
@@ -90,3 +93,32 @@ def test_what_is_no_schedule_is_refused_before_it_is_scaled(wrong: dict[str, Any
         {"method": "icarl", "later": {"epochs": "17"}}, find_method("icarl"), 0.1
     )  # as YAML may have it
     assert quoted["later"]["epochs"] == 2
+
+
+def test_a_kept_result_of_the_setting_and_seed_is_not_run_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    column = recipes.find_recipe("columns").make()
+    names = [f"cifar100-resnet32-1000-{row}-none" for row in ("icarl", "der")]
+    configs = [settings.plain(resolve(settings.make(**column[name], seed=1))) for name in names]
+    del configs[0]["holdout"]  # as in a result that is older than the setting
+    finished, begun = (made(classes=100, tasks=10, done=done) for done in (None, 3))
+    place = str(keep(tmp_path / "kept", finished | {"config": configs[0]}, begun | {"config": configs[1]}))
+    words = ["grid", "columns", "--seeds", "1", "2", "--kept", place, "--out", str(tmp_path / "out")]
+    assert main([*words, "--dry-run"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines() if " kept " in line]
+    assert [line[0] for line in lines] == ["cifar100-resnet32-1000-icarl-none-seed1"]
+    only = [*words[:3], "1", *words[5:], "--only", "cifar100-resnet32-1000-icarl-none"]
+    assert main(only) == 0 and "nothing to run, 1 run kept elsewhere" in capsys.readouterr().out
+    assert not (tmp_path / "out").exists()
+    assert "there is no run at" in refused(
+        [*words[:5], "--kept", str(tmp_path / "none"), "--dry-run"], capsys
+    )
+
+
+def test_a_kept_result_on_somebodys_own_images_counts_for_no_other(tmp_path: Path) -> None:
+    config = resolve(settings.make(method="icarl", data="digits"))
+    own = config.model_copy(update={"data": "./photos"})
+    wanted = [runs.not_begun(tmp_path, config), runs.not_begun(tmp_path, own.model_copy(update={"tasks": 5}))]
+    finished = [made(**settings.plain(one) | {"tasks": 5}) for one in (config, own)]
+    assert [found is not None for found in runs.counterparts(runs_of(*finished), wanted)] == [True, False]

@@ -18,7 +18,7 @@ TEN = {"classes": 100, "tasks": 10}
 
 
 OTHERWISE = {
-    "augment": "autoaugment", "batch_size": 64, "select": "random", "order_seed": 7, "stem": "imagenet",
+    "augment": "autoaugment", "batch_size": 64, "select": "random", "order_seed": 7, "stem": "cifar-pool",
     "accumulate": 4, "momentum": 0.8, "flip": False, "long_tail_order": "learnt",
 }  # fmt: skip
 
@@ -90,10 +90,21 @@ def test_a_mean_of_the_papers_steps_is_printed_one_way(tmp_path: Path) -> None:
     ],
 )
 def test_another_protocol_has_no_place_in_the_paper(change: dict[str, Any], there: bool) -> None:
-    result = made(**TEN, **change)
+    result = made(**TEN, **{"stem": "imagenet"} | change)
     assert (paper.setting(Result.model_validate(result)) is not None) == there
     whole = settings.plain(resolve(settings.make(**result["config"])))
     assert (paper.setting(Result.model_validate(result | {"config": whole})) is not None) == there
+
+
+def test_the_papers_resnet18_has_imagenets_stem_and_its_resnet32_the_usual_one() -> None:
+    for backbone, stem, there in (
+        ("resnet18", "imagenet", True),
+        ("resnet18", "cifar", False),
+        ("resnet32", "cifar", True),
+        ("resnet32", "imagenet", False),
+    ):
+        result = Result.model_validate(made(**TEN, backbone=backbone, stem=stem))
+        assert (paper.setting(result) is not None) == there, (backbone, stem)
 
 
 def test_a_finished_run_of_unequal_tasks_is_not_in_the_paper() -> None:

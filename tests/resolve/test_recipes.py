@@ -1,12 +1,13 @@
 """The recipes are the paper's tables, cell by cell."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helpers.trees import tiny_imagenet
+from helpers.trees import cub, mini_csv, tiny_imagenet
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.grid.plan import plan, select
@@ -43,9 +44,21 @@ def test_a_recipe_has_every_cell_of_its_table_once(name: str) -> None:
     assert all(paper.average(where) is not None for where in found.values())
 
 
+def test_the_columns_are_every_cifar_cell_of_tables_2_and_3_once() -> None:
+    found = [paper.setting(finished(values)) for values in recipes.find_recipe("columns").make().values()]
+    cells = [where for _, where in paper.printed_cells() if where[0].startswith("cifar")]
+    assert len(found) == 100 and sorted(map(str, found)) == sorted(map(str, cells))
+
+
+def test_every_resnet18_of_a_recipe_has_imagenets_stem_unless_the_stem_is_its_question() -> None:
+    for name in recipes.RECIPES.keys() - {"stems"}:
+        for values in recipes.find_recipe(name).make().values():
+            assert values.get("stem") == ("imagenet" if values["backbone"] == "resnet18" else None)
+
+
 def test_recipes_agree_on_what_a_name_means() -> None:
     named: dict[str, Any] = {}
-    for name in [*TABLES, "figure4", "comparison", "comparison-checks", "table6-controls"]:
+    for name in [*TABLES, "columns", "figure4", "comparison", "comparison-checks", "table6-controls"]:
         for wanted, values in recipes.find_recipe(name).make().items():
             assert named.setdefault(wanted, values) == values
 
@@ -100,27 +113,28 @@ def test_the_study_changes_one_thing_at_a_time() -> None:
         ), name
 
 
-def test_a_column_whose_data_is_elsewhere_runs_on_a_made_tree(tmp_path: Path) -> None:
-    tiny_imagenet(tmp_path)
-    words = [
-        "grid",
-        "table3",
-        "--only",
-        "tinyimagenet-resnet18-1000-icarl-jioc",
-        "--seeds",
-        "1",
-        "--epochs",
-        "1",
-    ]
+@pytest.mark.parametrize(
+    ("name", "tree"),
+    [
+        ("tinyimagenet-resnet18-1000", tiny_imagenet),
+        ("miniimagenet-resnet18-2000", mini_csv),
+        ("cub200-resnet18-500", cub),
+    ],
+)
+def test_a_column_whose_data_is_elsewhere_runs_on_a_made_tree(
+    name: str, tree: Callable[[Path], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JIOC_CACHE", str(tmp_path / "cache"))
+    tree(tmp_path)
+    words = ["grid", "table3", "--only", f"{name}-icarl-jioc", "--seeds", "1", "--epochs", "1"]
     words += ["--data-dir", str(tmp_path), "--tasks", "3", "--backbone", "tiny", "--device", "cpu"]
+    words += ["--image-size", "32", "--canvas", "32"]
     assert main([*words, "--out", str(tmp_path / "out")]) == 0
     (kept,) = (tmp_path / "out").glob("*/result.json")
     result = json.loads(kept.read_bytes())
-    assert (
-        result["complete"]
-        and len(result["tasks"]) == 3
-        and result["config"]["coordination"]["coordinate"] == "jioc"
-    )
+    assert result["complete"] and len(result["tasks"]) == 3
+    config = result["config"]
+    assert (config["coordination"]["coordinate"], config["stem"]) == ("jioc", "imagenet")
 
 
 def test_every_row_of_the_comparison_runs() -> None:

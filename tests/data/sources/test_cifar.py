@@ -10,9 +10,11 @@ import pytest
 
 from helpers.hostile import Hostile
 from jioc.config import values as settings
+from jioc.data import scenario
 from jioc.data.load import load_dataset
 from jioc.data.sources import cifar
 from jioc.errors import Refused
+from jioc.resolve import recipes
 from jioc.training.run import run
 
 
@@ -52,6 +54,24 @@ def test_the_real_cifar100(cifar: Path) -> None:
     assert np.bincount(data.train_y).tolist() == [500] * 100
     assert np.bincount(data.test_y).tolist() == [100] * 100
     assert data.classes[:2] == ["apple", "aquarium_fish"] and data.train_x.shape == (50_000, 3, 32, 32)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("cifar10-lt-resnet18-1000", [3_673, 1_014, 6_727, 1_143, 3_714]),
+        ("cifar100-lt-resnet18-1000", [2_898, 3_346, 3_377, 3_438, 3_202, 2_912, 3_436, 3_569, 3_516, 3_081]),
+    ],
+)
+def test_the_papers_long_tails_of_the_real_files(cifar: Path, name: str, counts: list[int]) -> None:
+    values = recipes.find_recipe("columns").make()[f"{name}-icarl-none"]
+    if not (cifar / "cifar-10-batches-py").is_dir() and values["data"] == "cifar10":
+        pytest.skip("JIOC_DATA names no folder with cifar-10-batches-py")
+    config = settings.make(**values, data_dir=cifar)
+    made = scenario.make(load_dataset(config), config)
+    per_class = np.split(np.array(made.counts), np.cumsum(made.sizes)[:-1])
+    assert [int(task.sum()) for task in per_class] == counts
 
 
 def test_missing_and_damaged_files_are_named(tree: Path) -> None:

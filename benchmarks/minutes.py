@@ -1,0 +1,130 @@
+"""Estimate the GPU minutes of the columns of tables 2 and 3.
+
+    python benchmarks/minutes.py                a line for each CIFAR column: images, minutes, the command
+    python benchmarks/minutes.py --elsewhere    a line for each row of the columns whose files are not here
+
+An estimate is a count of images over a measured rate. New images are shared equally by the tasks, and
+exemplars fill the memory. A pass is forward through one backbone, an update three, so that a step with a
+teacher has four; the rate is of such steps, of several runs on one NVIDIA H200, starts included.
+"""
+
+import sys
+from pathlib import Path
+
+import printing
+from gains import RESULTS
+
+from jioc.config import Config, make
+from jioc.data.catalogue import DATASETS
+from jioc.data.scenario import tail_counts
+from jioc.methods import SPECS
+from jioc.report import runs
+from jioc.resolve import recipes
+from jioc.resolve.derive import resolve
+from jioc.text import coordinated
+
+STEP = 4  # passes of an image in a step with a teacher
+RATES = {"resnet32": 181_000, "resnet18": 95_000}
+"""Images a second at 32 pixels: ResNet32 by docs/performance.md (fifteen runs in three processes), ResNet18
+with ImageNet's stem by seven packed runs at commit a6c0693. Larger images: by their pixels, which is too slow
+where small ones do not fill the card."""
+SESSION = 30  # GPU minutes
+
+
+def steps(config: Config) -> float:
+    """Count the images of a run, in steps with a teacher."""
+    entry, method = DATASETS[config.data], config.method
+    tasks, memory = config.tasks or entry.tasks, config.memory
+    assert entry.images is not None, "every set of the paper's tables tells them"
+    each = [entry.images[0] // entry.classes] * entry.classes
+    images = sum(tail_counts(each, config.long_tail, entry.name) if config.long_tail else each)
+    passes = 3.0 * images / tasks * (config.first.epochs or 0)
+    for t in range(1, tasks):
+        trained = images / tasks + min(memory, t * images / tasks)
+        passes += trained * (config.later.epochs or 0) * (STEP + EXTRA.get(method, 0.0))
+        if method == "der":  # every earlier backbone runs, frozen, in the place of a teacher
+            passes += trained * (config.later.epochs or 0) * (t - 1)
+        if config.second and method in SECOND:
+            share = trained if SECOND[method] == "all" else memory
+            passes += share * (config.second.epochs or 0) * SECOND_PASSES[method]
+    return passes / STEP
+
+
+EXTRA = {"coil": 2.0}  # passes more an image: the class means that it transports back from
+SECOND = {"foster": "all", "podnet": "memory"}  # second stages, by what they train on; BiC's is a few images
+SECOND_PASSES = {"foster": 5.0, "podnet": 4.0}
+
+
+def minutes(config: Config) -> float:
+    size = DATASETS[config.data].size or 32
+    return steps(config) * (size / 32) ** 2 / RATES[str(config.backbone)] / 60
+
+
+def jobs(column: recipes.Column, seed: int = 1) -> dict[str, Config]:
+    """The ten rows of a column."""
+    return {row: resolve(make(**column.values(row), seed=seed)) for row in recipes.HOSTS}
+
+
+def cifar() -> str:
+    """The CIFAR columns as the tables have them, each in the first session that has room for all of it."""
+    heads = ["column", "million steps", "minutes", "runs left", "minutes left", "session", "command"]
+    lines, kept = [heads, ["---"] + ["---:"] * 5 + ["---"]], runs.read([RESULTS])
+    sessions: list[float] = []
+    for column, rows, seed in WANTED:
+        configs = [config for row, config in jobs(column, seed).items() if row in rows]
+        found = runs.counterparts(kept, [runs.not_begun(Path(column.prefix), config) for config in configs])
+        left = [config for config, result in zip(configs, found, strict=True) if result is None]
+        ahead, name, number = sum(map(minutes, left)), column.prefix, "–"
+        if left:
+            room = next((i for i, spent in enumerate(sessions) if spent + ahead <= SESSION), len(sessions))
+            sessions[room : room + 1] = [sum(sessions[room : room + 1]) + ahead]
+            number = str(room + 1)
+        command = f"jioc grid columns --only {column.prefix}"
+        if rows != recipes.HOSTS:
+            name += f", three pairs, seed {seed}"
+            words = " ".join(f'"{column.prefix}-{host}-*"' for host in PAIRS)
+            command = f"jioc grid columns --only {words} --seeds {seed}"
+        figures = [sum(map(steps, configs)) / 1e6, sum(map(minutes, configs)), len(left), ahead]
+        lines.append([name, *(f"{one:.0f}" for one in figures), number, f"`{command}`" if left else "–"])
+    lines.append(["all that is left", "", "", "", f"{sum(sessions):.0f}", str(len(sessions)), ""])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+PAIRS = ("icarl", "der", "foster")  # the hosts that the paper puts JIOC on
+THRICE = [
+    recipes.RES32_TAIL,
+    recipes.RES32_LARGE,
+    recipes.RES18_TAIL,
+    recipes.RES18_LARGE,
+]  # with three seeds
+PAIRED_ROWS = tuple(f"{host}{word}" for host in PAIRS for word in ("", "+jioc"))
+WANTED = [(column, recipes.HOSTS, 1) for column in recipes.CIFAR]
+WANTED += [(column, PAIRED_ROWS, seed) for column in THRICE for seed in (2, 3)]
+
+
+def elsewhere() -> str:
+    """A line for each row of each column that is not CIFAR's, with its minutes."""
+    lines = []
+    for data in dict.fromkeys(column.data for column in recipes.TABLE3 if column not in recipes.CIFAR):
+        for row in recipes.HOSTS:
+            columns = [column for column in recipes.TABLE3 if column.data == data]
+            spent = sum(minutes(jobs(column)[row]) for column in columns)
+            name = columns[0].name(row).replace(f"-{columns[0].memory}-", "-*-")
+            method, _, word = row.partition("+")
+            title = coordinated(SPECS[method].title, word or "none")
+            command = f'jioc grid table3 --only "{name}" --seeds 1 --data-dir DIR'
+            memories = " and ".join(f"{column.memory:,}" for column in columns)
+            lines.append((command, f"{title}, {memories} exemplars: {spent:.0f} min"))
+    width = max(len(command) for command, _ in lines)
+    return "\n".join(["```", *(f"{command:{width}}  # {about}" for command, about in lines), "```"])
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = printing.parser(__doc__)
+    parser.add_argument("--elsewhere", action="store_true")
+    here = not parser.parse_args(argv).elsewhere
+    return printing.answered(lambda: print(cifar() if here else elsewhere()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""What JIOC gains on each host of the comparison, seed by seed, beside the paper's gain.
+
+    python benchmarks/verdicts.py           prints the table of docs/results.md from results/
+    python benchmarks/verdicts.py --draw    draws docs/figures/gains.svg
+
+The reading of JIOC is the default; where that is not the printed one, the printed one stands beside it.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import printing
+from figures import put, sheet, svg
+from gains import RESULTS
+
+from jioc.config import Coordination
+from jioc.methods import SPECS
+from jioc.report import coverage, paper, runs
+from jioc.report.coverage import PLAIN, PRINTED
+from jioc.report.group import Group, mean_std
+from jioc.report.tables import cell, number, spread
+from jioc.resolve import recipes
+from jioc.text import counted
+
+FIGURE = RESULTS.parent.parent / "docs" / "figures" / "gains.svg"
+COLUMNS = {
+    "CIFAR-100, 2,000 exemplars": recipes.RES32_LARGE,
+    "CIFAR-100-LT, 1,000 exemplars": recipes.RES32_TAIL,
+}
+NOISE = 2.0  # standard errors, within which a mean gain is no gain
+Gains = dict[str, dict[str, list[float]]]  # by host and form
+Found = dict[str, Gains]  # by column
+
+
+def place(column: recipes.Column) -> tuple[Any, ...]:
+    return f"{column.data}{'-lt' if column.tail else ''}", column.backbone, 10, column.memory
+
+
+def found(at: Path = RESULTS) -> Found:
+    """The gains of each host, seed by seed, in the order of the recipe; what was not run is left out."""
+    groups = runs.group(run for run in runs.read([at]) if run.complete and paper.setting(run.result))
+    gains: Found = {}
+    for title, column in COLUMNS.items():
+        gains[title] = {}
+        for host in recipes.PAIRED:
+            here = [g for g in groups if cell(g) == (*place(column), host, "jioc") and g.base]
+            by_form = {form: values_of(here, form) for form in (PLAIN, PRINTED)}
+            if any(by_form.values()):
+                gains[title][host] = {form: values for form, values in by_form.items() if values}
+    return gains
+
+
+def values_of(groups: list[Group], form: str) -> list[float]:
+    of_form = [g.gains(g.complete[0].result.headline) for g in groups if coverage.form_of(g) == form]
+    return max(of_form, key=len, default=[])
+
+
+def reading(form: str) -> str:
+    """The word of --reading."""
+    return "printed" if form == PRINTED else str(Coordination().reading)
+
+
+def theirs(title: str, host: str) -> float | None:
+    return paper.gain((*place(COLUMNS[title]), host, "jioc"))  # type: ignore[arg-type]
+
+
+def verdict(values: list[float]) -> str:
+    """Gains, loses, or no change beyond the noise of the seeds; one seed has none."""
+    mean, std = mean_std(values)
+    if mean is None or std is None:
+        return "one seed"
+    error = std / len(values) ** 0.5
+    return "no change" if abs(mean) <= NOISE * error else "gains" if mean > 0 else "loses"
+
+
+def table(gains: Found) -> str:
+    heads = ["column", "host", "reading", "n", "gain", "paper's gain", "verdict"]
+    lines = [heads, ["---"] * 3 + ["---:"] * 3 + ["---"]]
+    for title, hosts in gains.items():
+        for host, forms in hosts.items():
+            for form, values in forms.items():
+                figures = [str(len(values)), spread(values, "+"), number(theirs(title, host), "+")]
+                lines.append([title, SPECS[host].title, reading(form), *figures, verdict(values)])
+    means = [
+        mean
+        for hosts in gains.values()
+        for forms in hosts.values()
+        if (mean := mean_std(forms.get(PLAIN, []))[0])
+    ]
+    mean_gain = number(mean_std(means)[0], "+")
+    last = f"Mean over the {counted(len(means), 'row')} of the default reading: {mean_gain}."
+    return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", last])
+
+
+def description(gains: Found) -> str:
+    """What the figure shows, in words."""
+    parts = []
+    for title, hosts in gains.items():
+        for host, forms in hosts.items():
+            shown = [
+                f"{reading(form)} {spread(values, '+')} (n = {len(values)})" for form, values in forms.items()
+            ]
+            parts.append(f"{title}, {host}: {', '.join(shown)}; paper {number(theirs(title, host), '+')}")
+    return "; ".join(parts)
+
+
+def draw(gains: Found) -> bytes:
+    """Draw a dot for each seed, a bar at their mean, and the paper's gain as a diamond."""
+    import matplotlib
+
+    from jioc.report.figures import COLOURS, PAGE, STYLE
+
+    with matplotlib.rc_context(STYLE):
+        figure, axes = sheet(PAGE, 2.6, 1, len(gains), sharex=True)
+        for ax, (title, hosts) in zip(axes[0], gains.items(), strict=True):
+            ax.axvline(0, color="#888c92", linewidth=0.8)
+            for y, (host, forms) in enumerate(hosts.items()):
+                for i, (form, values) in enumerate(forms.items()):
+                    at, colour = y + 0.3 * (i - (len(forms) - 1) / 2), COLOURS[form == PRINTED]
+                    ax.plot(
+                        values,
+                        [at] * len(values),
+                        "o",
+                        color=colour,
+                        markersize=4,
+                        label=f"{reading(form)}, a seed",
+                    )
+                    ax.plot(
+                        mean_std(values)[0],
+                        at,
+                        "|",
+                        color=colour,
+                        markersize=12,
+                        label=f"{reading(form)}, mean",
+                    )
+                if (gain := theirs(title, host)) is not None:
+                    ax.plot(
+                        gain,
+                        y,
+                        "D",
+                        color=COLOURS[2],
+                        markerfacecolor="white",
+                        markersize=5,
+                        label="the paper's gain",
+                    )
+            ax.set_yticks(range(len(hosts)), [SPECS[host].title for host in hosts])
+            ax.set_ylim(len(hosts) - 0.5, -0.5)
+            ax.set_title(f"{title}, ResNet32")
+            ax.set_xlabel("gain over the host in average accuracy (points)")
+        handles = {h.get_label(): h for ax in axes[0] for h in ax.get_legend_handles_labels()[0]}
+        figure.legend(
+            handles=[*handles.values()], loc="outside lower center", ncols=len(handles), frameon=False
+        )
+        return svg(figure, description(gains))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = printing.parser(__doc__)
+    parser.add_argument("--draw", action="store_true")
+    drawn = parser.parse_args(argv).draw
+    return printing.answered(lambda: put(FIGURE, draw(found())) if drawn else print(table(found())))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

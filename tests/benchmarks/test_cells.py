@@ -1,0 +1,75 @@
+"""The page of tables 2 and 3: far baselines are explained, the paper's oddities found, minutes estimated."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.paths import ROOT
+from helpers.results import groups_of, made
+from helpers.scripts import script
+from jioc.config import values as settings
+from jioc.report import coverage
+from jioc.resolve import recipes
+from jioc.resolve.derive import resolve
+
+
+def test_every_kept_baseline_that_is_far_off_says_what_was_checked() -> None:
+    page = script("cells")
+    far = {page.key(one, form) for one, form in page.far(page.read(), page.pycil_figures())}
+    assert far == page.CHECKED.keys()
+
+
+@pytest.mark.parametrize(
+    ("average", "theirs", "is_far"), [(56.7, 50.0, True), (56.7, 54.0, False), (56.0, 40.0, False)]
+)
+def test_a_baseline_is_far_off_by_the_paper_and_by_pycil(average: float, theirs: float, is_far: bool) -> None:
+    page = script("cells")
+    values = recipes.find_recipe("table3").make()["cifar100-resnet32-2000-podnet-pycil"]  # the paper: 53.63
+    config = settings.plain(resolve(settings.make(**values, seed=1)))
+    result = made(tasks=10, classes=100, alls=[average] * 10) | {"config": config}
+    figure = page.Figure("podnet", "cnn", theirs, None, False, "a log")
+    assert bool(page.far(coverage.cells(groups_of(result)), [figure])) == is_far
+
+
+def test_a_page_that_does_not_hold_the_results_is_not_current() -> None:
+    tables = script("tables")
+    marks = {
+        "README.md": "<!-- python benchmarks/cells.py --line -->",
+        "docs/coverage.md": "<!-- jioc table --paper --coverage benchmarks/results --format markdown -->",
+    }
+    for name, mark in marks.items():
+        page = (ROOT / name).read_text(encoding="utf-8")
+        _, after = page.split(f"{mark}\n\n")
+        block = f"{mark}\n\n{after.split('<!-- end')[0]}<!-- end of the table -->\n"
+        assert "cells run: " in block and tables.current(block) == block
+        assert tables.current(block.replace("cells run: ", "cells run: 9")) == block
+
+
+def test_the_papers_oddities_are_found() -> None:
+    found = script("oddities").listed()
+    for told in (
+        "COIL, cifar100-lt, resnet32, 1,000 exemplars: 58.31, and the same with 1,500: 58.31",
+        "iCaRL + JIOC, cifar100, resnet18, 1,000 exemplars: 47.49; the mean of its steps is 48.09",
+        "table 4, iCaRL + IC, task 3: 55.80 on all classes; 45.35 on old and 81.00 on new ones make 57.23",
+    ):
+        assert told in found
+
+
+def test_an_estimate_counts_the_images_of_a_dry_run() -> None:
+    """Of iCaRL on CIFAR-100-LT with 1,000 exemplars: 2,898 images in the first task, 7,168,290 in all."""
+    values = recipes.find_recipe("columns").make()["cifar100-lt-resnet18-1000-icarl-none"]
+    first, every = 2_898 * 200, 7_168_290
+    assert script("minutes").steps(resolve(settings.make(**values))) == pytest.approx(
+        every - first / 4, rel=0.02
+    )
+
+
+def test_a_session_of_the_estimate_has_room_for_its_columns() -> None:
+    minutes = script("minutes")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in minutes.cifar().splitlines()[2:-1]]
+    spent: dict[str, float] = {}
+    for row in rows:
+        if row[5] != "–":
+            spent[row[5]] = spent.get(row[5], 0.0) + float(row[4])
+    assert all(total <= minutes.SESSION + 1 for total in spent.values())
+    assert Path(ROOT / "docs" / "coverage.md").read_text().count("--seeds 1 --data-dir DIR") == 30

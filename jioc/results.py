@@ -57,6 +57,7 @@ class Accuracy(Record):
     all: Number | None  # None without test images, as of a learner
     new: Number | None = None  # of the classes of the task just learnt
     old: Number | None = None  # of those before; None in the first task
+    before: Number | None = None  # of the same, before the task: where it was learnt on
     top5: Number | None = None  # None with fewer than five classes
     per_task: list[Number | None] = []
     per_class: list[Number | None] = []
@@ -94,6 +95,7 @@ class TaskRow(Record):
     nme: Accuracy | None = None  # of the nearest class mean
     readouts: dict[Readout, Accuracy] = {}  # of others that the method has
     diagnostics: Diagnostics | None = None
+    tested: list[Count] = []  # test images of each class at hand, where the task was learnt on
 
     @property
     def by_readout(self) -> dict[str, Accuracy]:

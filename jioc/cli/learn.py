@@ -15,14 +15,14 @@ from jioc.errors import Failed, Interrupted, Refused, os_errors, refuse_if, refu
 from jioc.events import Note, Start
 from jioc.files import read_json
 from jioc.methods import Spec, find_method, of_model
-from jioc.report.lines import percent
+from jioc.report.lines import learnt_lines
 from jioc.resolve import validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
 from jioc.results import TaskRow
 from jioc.stopping import signals, until
-from jioc.text import coordinated, counted, printable
-from jioc.training.store import locked, model_folder, unfinished
+from jioc.text import BYTES, coordinated, counted, printable
+from jioc.training.store import account_folder, locked, model_folder, unfinished
 
 if TYPE_CHECKING:
     from jioc.training.learner import Learner
@@ -43,6 +43,7 @@ def main(argv: list[str]) -> int:
     if args.known == "refuse":
         _refuse_known(source, args.folder)
     target = _target(source, args.out)
+    account_folder(target)
     fresh = not target.exists()
     with os_errors(f"{str(target)!r} cannot be written to"):
         target.mkdir(parents=True, exist_ok=True)
@@ -57,7 +58,7 @@ def main(argv: list[str]) -> int:
             learner = teach(source, args.folder, config, args.known, reseed, console, stop)
             with os_errors(f"the model cannot be kept in {str(target)!r}", Failed):
                 save(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
-            console.learnt(learner)
+            console.learnt(learner, _keep_account(target, learner))
     except Interrupted as error:
         error.args = ("stopped; the model is as it was",)
         raise
@@ -75,8 +76,20 @@ def teach(
 
     learner = load_model(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))
-    config = config.model_copy(update={"data": str(folder)})
+    earlier = Path(learner.config.data).name or learner.config.data
+    config = config.model_copy(update={"data": f"{earlier} + {folder.resolve().name}"})
     return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
+
+
+def _keep_account(folder: Path, learner: "Learner") -> Path | None:
+    """Keep the figures of all tasks where `jioc table` and `jioc report` find them; None if some are lost."""
+    from jioc.training import account
+
+    result = account.account(learner)
+    if result is None:
+        return None
+    with os_errors(f"the model is kept, but its figures cannot be kept in {str(folder)!r}", Failed):
+        return account.save(folder, result)
 
 
 def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> Any:
@@ -111,6 +124,8 @@ def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     folder = model_folder(args.model)
     about = _about(folder)
     values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
+    if "keep_test" in about:
+        values["keep_test"] = about["keep_test"]  # who keeps no image of old classes keeps none of new ones
     method = of_model(values.get("method"), args.method, at(about, "method.sha256"))
     return folder, method, values | {"method": method}
 
@@ -205,12 +220,12 @@ class LearnConsole(Console):
         self.bar = self.add_task("", total=total_epochs(c, event.done), status="")
 
     def on_task(self, row: TaskRow) -> None:
-        figures = "   ".join(f"{name} {percent(a.new).strip()}" for name, a in row.by_readout.items())
-        print(
-            f"task {row.task}: of the new classes' test images, right among all classes: {figures}",
-            flush=True,
-        )
+        print("\n".join(learnt_lines(row)), flush=True)
 
-    def learnt(self, learner: "Learner") -> None:
+    def learnt(self, learner: "Learner", account: Path | None) -> None:
         self.stop()
-        print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")
+        lost = "the figures of its earlier tasks were not kept with it, so jioc table has none"
+        where = f"; {lost}" if account is None else f"; jioc table and jioc report read {account}"
+        print(
+            printable(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}{where}", keep=BYTES)
+        )

@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
 
     if note := unfinished(folder):
         print(f"note: {note}", file=sys.stderr)
-    learner = load_model(folder, device=args.device or "auto", method=args.method)
+    learner = load_model(folder, judged=False, device=args.device or "auto", method=args.method)
     bad = answered = 0
     for path, answer in answers(learner, paths_of(args.images), int(args.top), args.readout):
         if isinstance(answer, str):

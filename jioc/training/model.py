@@ -3,11 +3,11 @@
     classifier.readouts(pixels)["cnn"]        (n, K)
     classifier.predict(["a.jpg", "b.jpg"])    class names
 
-It is saved as model.json, model.safetensors and, unless left out, exemplars.safetensors. model.json says what
-the model is and holds the other files' checksums. It changes by one rename, so that the model is the one
-before or the one after at any moment:
+It is saved as model.json, model.safetensors and, unless left out, exemplars.safetensors and
+judged.safetensors (`judged.py`). model.json says what the model is and holds the other files' checksums. It
+changes by one rename, so that the model is the one before or the one after at any moment:
 
-    1   the new tensors are written as model.next.safetensors and exemplars.next.safetensors
+    1   the new tensors are written as model.next.safetensors and so on
     2   model.json is replaced                                          from here on the model is the new one
     3   the new tensors take the names of the old ones
 
@@ -18,7 +18,7 @@ was left undone.
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,9 +39,10 @@ from jioc.methods import base, checksum, is_ours
 from jioc.results import TaskRow
 from jioc.training import checkpoint, evaluate
 from jioc.training.finite import check_scores
+from jioc.training.judged import Judged, to_state
 
 FORMAT = 2
-WEIGHTS, EXEMPLARS = "model.safetensors", "exemplars.safetensors"
+WEIGHTS, EXEMPLARS, JUDGED = TENSORS = ("model.safetensors", "exemplars.safetensors", "judged.safetensors")
 AUGMENTS: dict[str, type[Any]] = {"shift": basic.Augment, "crop": crops.ResizedCrop}
 MOST_JSON = 64 << 20  # bytes
 MOST_LEVELS = 3 * 4096 * 4096  # of an image
@@ -83,11 +84,16 @@ class Classifier:
     exemplars: list[np.ndarray] | None  # of each class, best first, (m, c, h, w); None: left out
     generators: dict[str, tuple[str, Tensor]]  # the device's kind and the state of each
     counts: list[int]  # training images of each class in the task that taught it
-    row: TaskRow | None = None  # of the last task; test images of older classes are not kept
+    judged: Judged = field(default_factory=Judged)  # empty where it was left out
+
+    @property
+    def row(self) -> TaskRow | None:
+        """Of the last task."""
+        return self.judged.row
 
     def parts(self) -> dict[str, Any]:
         """Everything that it is made from."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @torch.no_grad()
     def readouts(self, pixels: np.ndarray) -> dict[str, Tensor]:
@@ -149,6 +155,7 @@ class About(Options):
     classes: Annotated[list[str], Field(min_length=1)]
     sizes: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
     counts: list[Count]
+    keep_test: Count = Config.model_fields["keep_test"].default
     image: tuple[Positive, Positive, Positive]  # channels, height and width that the network sees
     canvas: Positive | None  # side of the square that is kept, whose centre is seen; None: no square
     mean: list[float]
@@ -194,6 +201,7 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
         "classes": list(classifier.classes),
         "sizes": list(classifier.sizes),
         "counts": list(classifier.counts),
+        "keep_test": classifier.config.keep_test,
         "image": [c, h, w] if prepared.size is None else [c, prepared.size, prepared.size],
         "canvas": w if h == w else None,
         "mean": list(prepared.mean),
@@ -230,7 +238,8 @@ def save(place: str | Path, classifier: Classifier) -> None:
         "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it",
     )
     about, weights, learning = to_parts(classifier)
-    states = {WEIGHTS: weights, EXEMPLARS: learning}
+    judged = None if learning is None else to_state(classifier.judged, classifier.preprocessing.shape)
+    states = {WEIGHTS: weights, EXEMPLARS: learning, JUDGED: judged}
     parts = {name: checkpoint.pack(state) for name, state in states.items() if state is not None}
     about["files"] = {
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -259,7 +268,7 @@ def learnt_more(folder: Path, tasks: int) -> bool:
 
 def settle(folder: Path) -> None:
     """End a replacement that was begun: rename the files that model.json names, delete the others."""
-    for name in ("model.json", WEIGHTS, EXEMPLARS):
+    for name in ("model.json", *TENSORS):
         for written in (name, str(next_name(Path(name)))):
             for partial in folder.glob(f".{written}.*.partial"):
                 partial.unlink()
@@ -267,7 +276,7 @@ def settle(folder: Path) -> None:
         files = read_about(folder).files
     except Refused:
         return  # no model yet, or not one of ours
-    for name in (WEIGHTS, EXEMPLARS):
+    for name in TENSORS:
         coming = next_name(folder / name)
         if name not in files:
             coming.unlink(missing_ok=True)

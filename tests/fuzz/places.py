@@ -59,6 +59,7 @@ READERS: dict[str, list[Line]] = {  # a place where a file is read, and the comm
     "run/model.json": [PREDICT, PREDICT_JSON, LEARN, LEARN_HELP, EXPORT],
     "run/model.safetensors": [PREDICT, LEARN],
     "run/exemplars.safetensors": [LEARN],
+    "run/judged.safetensors": [LEARN],
     "run/config.yaml": [RESUME, LEARN],
     "run/log.jsonl": [RESUME],
     "run/.lock": [RESUME],

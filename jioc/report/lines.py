@@ -1,6 +1,6 @@
-"""A task of result.json as a line for a person."""
+"""Results as lines for a person."""
 
-from jioc.results import TaskRow
+from jioc.results import Evaluation, TaskRow
 from jioc.text import counted
 
 
@@ -47,3 +47,39 @@ def learnt_lines(row: TaskRow) -> list[str]:
     if missing := sum(n == 0 for n in new):
         lines.append(f"of {counted(missing, 'new class')} there is no test image, so they are left out")
     return lines
+
+
+def evaluation_lines(e: Evaluation) -> list[str]:
+    """Write what was counted, what was not, and the accuracies."""
+    seen = sum(n > 0 for n in e.images)
+    what = f"{counted(e.counted, 'image')} of {seen} of {counted(len(e.classes), 'class')}"
+    where = f" of {e.data}" if e.data else ""
+    lines = [f"{e.model or 'the model'}, read-out {e.readout}, on {what}{where}"]
+    if e.trained:
+        lines.append(f"not counted: {counted(e.trained, 'image')} that the model has trained on")
+    if not e.knows_trained:
+        lines.append(
+            "the model keeps no record of its training images: if some are among these, it knows them"
+        )
+    if e.not_known:
+        names = ", ".join(f"{name} ({n:,})" for name, n in e.not_known.items())
+        lines.append(f"not counted, of classes that the model does not know: {names}")
+    if e.skipped:
+        lines.append(f"not counted: {counted(len(e.skipped), 'file')} that cannot be used")
+    a = e.accuracy
+    parts = [f"all {percent(a.all)}", f"each class alike {percent(e.each_class_alike)}"]
+    if len(e.sizes) > 1:
+        parts[1:1] = [f"old {percent(a.old)}", f"new {percent(a.new)}"]
+    if a.top5 is not None:
+        parts.append(f"among the best five {percent(a.top5)}")
+    return [*lines, f"right, in percent: {'   '.join(parts)}"]
+
+
+def calibration_line(e: Evaluation) -> str:
+    """Write how far the scores can be believed."""
+    if e.calibration is None:
+        return "calibration: the scores of this read-out are cosines, not probabilities"
+    gap = e.calibration.score - (e.accuracy.all or 0)
+    word = f"{abs(gap):.2f} too {'sure' if gap > 0 else 'unsure'}"
+    error = f"expected calibration error {e.calibration.error:.2f}"
+    return f"calibration: mean score {e.calibration.score:.2f}, {word}; {error}"

@@ -8,7 +8,8 @@ classes' images; method and generators begin as the last task left them. So two 
 second learnt through here give the same weights, bit for bit on a CPU.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -18,13 +19,17 @@ import torch
 from jioc.config import Config, Options, make, plain
 from jioc.data import catalogue, loader
 from jioc.data.dataset import Dataset
+from jioc.data.images.inputs import pixels_of
+from jioc.data.labelled import Part, labelled_images
 from jioc.data.scenario import Scenario
 from jioc.errors import Refused, refuse_if
-from jioc.events import Callback, TaskEnd
+from jioc.events import Callback, TaskEnd, ignore
 from jioc.methods import checksum, load_method, refuse_other
 from jioc.methods.state import placed
 from jioc.resolve.derive import resolve
+from jioc.results import Evaluation
 from jioc.training import build
+from jioc.training.judge import judge
 from jioc.training.judged import learnt_row, no_checksums, without_trained
 from jioc.training.model import Classifier
 from jioc.training.preflight import preflight
@@ -101,6 +106,28 @@ class Learner(Classifier):
         room; an image that is an exemplar already is left out. `reseed`: seed the generators again.
         """
         return self.taught(self._run(dataset, known, config, reseed, callback, stop), self)
+
+    def evaluate(
+        self,
+        data: Any,
+        labels: Sequence[str] | None = None,
+        *,
+        readout: str | None = None,
+        trained: bool = False,
+        callback: Callback | None = None,
+    ) -> Evaluation:
+        """Judge it on the images of a folder, as `jioc evaluate` does; or on images with their class names.
+
+        With `labels`, `data` is what `predict` takes. `trained`: count images that it has trained on, too.
+        """
+        shape, size = self.preprocessing.shape, self.preprocessing.size
+        if labels is None:
+            parts = labelled_images(os.fspath(data), shape, size, callback or ignore)
+        else:
+            pixels, names = pixels_of(data, shape), [str(name) for name in labels]
+            refuse_if(len(pixels) != len(names), f"there are {len(pixels)} images and {len(names)} labels")
+            parts = iter([Part(pixels, names)])
+        return judge(self, parts, readout, trained)
 
     def rehearse(
         self,

@@ -157,6 +157,17 @@ class Calibration(Record):
     bins: list[list[Number]] = []  # of each bin that holds an image: images, mean score, accuracy
 
 
+class Threshold(Record):
+    """The score below which an answer is `unknown`, and what it does to the images it was fitted on."""
+
+    score: Number
+    keep: Annotated[float, Field(gt=0, le=1)]  # the share of right answers that was to be kept
+    images: Count  # right answers that it was fitted on
+    right_kept: Number | None = None  # percent of the right answers that stay
+    wrong_refused: Number | None = None  # of the wrong ones that become unknown
+    strangers_refused: Number | None = None  # of images of classes that the model does not know
+
+
 class Evaluation(Record):
     """What `jioc evaluate` finds out about a model, by images whose classes are known."""
 
@@ -176,6 +187,7 @@ class Evaluation(Record):
     trained: Count = 0  # images that the model has trained on, which are not counted
     knows_trained: bool = True  # whether the model can tell those
     skipped: list[list[str]] = []  # files that are no usable image, and why
+    unknown: Threshold | None = None  # where one was fitted
 
     @property
     def counted(self) -> int:

@@ -76,6 +76,10 @@ def teach(
 
     learner = load_model(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))
+    if learner.unknown and tell is not None:
+        tell(
+            Note("the threshold for unknown images no longer fits; jioc evaluate --fit-unknown fits another")
+        )
     earlier = Path(learner.config.data).name or learner.config.data
     config = config.model_copy(update={"data": f"{earlier} + {folder.resolve().name}"})
     return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 
 from jioc.files import write
-from jioc.report.lines import calibration_line, evaluation_lines
+from jioc.report.lines import calibration_line, evaluation_lines, unknown_line
 from jioc.results import Evaluation
 from jioc.text import counted, printable
 
@@ -59,6 +59,8 @@ def page(e: Evaluation) -> str:
     parts += ["<h2>Classes</h2>\n", _classes(e), "<h2>Confusions</h2>\n", _confusions(e)]
     if e.calibration is not None:
         parts += ["<h2>Calibration</h2>\n", f"<p>{_text(calibration_line(e))}</p>\n", _reliability(e)]
+    if e.unknown is not None:
+        parts += ["<h2>Unknown</h2>\n", f"<p>{_text(unknown_line(e.unknown))}</p>\n"]
     return "".join([*parts, "</body>\n</html>\n"])
 
 

@@ -1,6 +1,6 @@
 """Results as lines for a person."""
 
-from jioc.results import Evaluation, TaskRow
+from jioc.results import Evaluation, TaskRow, Threshold
 from jioc.text import counted
 
 
@@ -73,6 +73,17 @@ def evaluation_lines(e: Evaluation) -> list[str]:
     if a.top5 is not None:
         parts.append(f"among the best five {percent(a.top5)}")
     return [*lines, f"right, in percent: {'   '.join(parts)}"]
+
+
+def unknown_line(threshold: Threshold) -> str:
+    """Write what a threshold for `unknown` does."""
+    parts = {"of wrong ones": threshold.wrong_refused, "of unknown classes": threshold.strangers_refused}
+    refused = [f"{value:.2f} % {what}" for what, value in parts.items() if value is not None]
+    becomes = f"; unknown become {' and '.join(refused)}" if refused else ""
+    fitted = (
+        f"fitted on {counted(threshold.images, 'right answer')}, of which {threshold.right_kept:.2f} % stay"
+    )
+    return f"unknown: scores below {threshold.score:.4f}, {fitted}{becomes}"
 
 
 def calibration_line(e: Evaluation) -> str:

@@ -11,20 +11,25 @@ from jioc.data.images.listing import normalise_name
 from jioc.data.labelled import Part
 from jioc.errors import Refused
 from jioc.results import EVALUATION, Calibration, Evaluation
+from jioc.training import threshold
 from jioc.training.model import Classifier
 
 UNCALIBRATED = ("nme",)  # read-outs whose scores are cosines, not probabilities
 
 
 def judge(
-    model: Classifier, parts: Iterable[Part], readout: str | None = None, trained: bool = False
+    model: Classifier,
+    parts: Iterable[Part],
+    readout: str | None = None,
+    trained: bool = False,
+    keep: float | None = None,
 ) -> Evaluation:
     """Judge a model on images; those of classes that it does not know are counted apart.
 
     `readout`: the method's headline unless another is named. `trained`: count images that it has trained on
-    too, where it knows them.
+    too, where it knows them. `keep`: fit a threshold for `unknown` that this share of right answers reach.
     """
-    answers = Answers(model, readout or model.method.spec.headline, trained)
+    answers = Answers(model, readout or model.method.spec.headline, trained, keep)
     for part in parts:
         answers.add(part)
     return answers.evaluation()
@@ -33,12 +38,13 @@ def judge(
 class Answers:
     """What a model answers to images, collected."""
 
-    def __init__(self, model: Classifier, readout: str, trained: bool):
-        self.model, self.readout, self.count_trained = model, readout, trained
+    def __init__(self, model: Classifier, readout: str, trained: bool, keep: float | None):
+        self.model, self.readout, self.count_trained, self.keep = model, readout, trained, keep
         self.label = {normalise_name(name): c for c, name in enumerate(model.classes)}
         self.ranked: list[Tensor] = []  # of each part, the classes of each image, best first
         self.scores: list[Tensor] = []  # and the best one's score
         self.labels: list[Tensor] = []
+        self.strangers: list[Tensor] = [torch.zeros(0)]  # scores of images of classes that are not known
         self.skipped: list[tuple[str, str]] = []
         self.not_known: Counter[str] = Counter()
         self.trained = 0
@@ -49,6 +55,9 @@ class Answers:
         y = torch.tensor([self.label.get(normalise_name(name), -1) for name in part.names])
         self.not_known.update(name for name, c in zip(part.names, y.tolist(), strict=True) if c < 0)
         kept = y >= 0
+        if self.keep is not None and (y < 0).any():
+            strange = self.model.confidence(part.pixels[(y < 0).numpy()], self.readout)
+            self.strangers.append(strange.max(1).values)
         if len(part.names) and not self.count_trained:
             seen = torch.from_numpy(self.model.judged.has_trained_on(part.pixels)) & kept
             self.trained += int(seen.sum())
@@ -67,6 +76,7 @@ class Answers:
         model, y = self.model, torch.cat(self.labels)
         ranked, scores, n = torch.cat(self.ranked), torch.cat(self.scores), len(self.model.classes)
         accuracy = metrics.accuracy(ranked, y, model.sizes)
+        right = ranked[:, 0] == y
         known = [a for a in accuracy.per_class if a is not None]
         return Evaluation(
             format=EVALUATION,
@@ -77,12 +87,15 @@ class Answers:
             images=torch.bincount(y, minlength=n).tolist(),
             accuracy=accuracy,
             each_class_alike=sum(known) / len(known),
-            calibration=None if self.readout in UNCALIBRATED else calibration(scores, ranked[:, 0] == y),
+            calibration=None if self.readout in UNCALIBRATED else calibration(scores, right),
             confusion=diagnostics.confusion(y, ranked[:, 0], n),
             not_known=dict(self.not_known),
             trained=self.trained,
             knows_trained=bool(len(model.judged.trained)),
             skipped=[list(pair) for pair in self.skipped],
+            unknown=None
+            if self.keep is None
+            else threshold.fit(scores, right, torch.cat(self.strangers), self.keep),
         )
 
     def _why_none(self) -> str:

@@ -114,20 +114,23 @@ class Learner(Classifier):
         *,
         readout: str | None = None,
         trained: bool = False,
+        keep: float | None = None,
         callback: Callback | None = None,
     ) -> Evaluation:
         """Judge it on the images of a folder, as `jioc evaluate` does; or on images with their class names.
 
         With `labels`, `data` is what `predict` takes. `trained`: count images that it has trained on, too.
+        `keep`: fit a threshold for `unknown` that this share of the right answers reach.
         """
         shape, size = self.preprocessing.shape, self.preprocessing.size
+        refuse_if(keep is not None and not 0 < keep <= 1, f"keep is a share above 0, at most 1, not {keep}")
         if labels is None:
             parts = labelled_images(os.fspath(data), shape, size, callback or ignore)
         else:
             pixels, names = pixels_of(data, shape), [str(name) for name in labels]
             refuse_if(len(pixels) != len(names), f"there are {len(pixels)} images and {len(names)} labels")
             parts = iter([Part(pixels, names)])
-        return judge(self, parts, readout, trained)
+        return judge(self, parts, readout, trained, keep)
 
     def rehearse(
         self,

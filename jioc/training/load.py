@@ -151,6 +151,7 @@ def from_parts(
         exemplars=None if learning is None else _exemplars(learning, shape, len(about.classes)),
         generators={} if learning is None else _generators(learning),
         counts=list(about.counts),
+        unknown=dict(about.unknown),
         judged=Judged() if judged is None else from_state(judged, shape, len(about.classes)),
     )
     for name, scores in learner.readouts(np.zeros((1, *shape), np.uint8)).items():

@@ -36,7 +36,7 @@ from jioc.data.loader import Images
 from jioc.errors import Refused, refuse_if, unknown
 from jioc.files import flush_folder, from_json, open_regular, read_bytes, write
 from jioc.methods import base, checksum, is_ours
-from jioc.results import TaskRow
+from jioc.results import TaskRow, Threshold
 from jioc.training import checkpoint, evaluate
 from jioc.training.finite import check_scores
 from jioc.training.judged import Judged, to_state
@@ -85,6 +85,7 @@ class Classifier:
     generators: dict[str, tuple[str, Tensor]]  # the device's kind and the state of each
     counts: list[int]  # training images of each class in the task that taught it
     judged: Judged = field(default_factory=Judged)  # empty where it was left out
+    unknown: dict[str, Threshold] = field(default_factory=dict)  # of read-outs; gone once it learns on
 
     @property
     def row(self) -> TaskRow | None:
@@ -119,6 +120,17 @@ class Classifier:
         pixels = pixels_of(images, self.preprocessing.shape)
         best = self.confidence(pixels, readout).argmax(1).tolist() if len(pixels) else []
         return [self.classes[c] for c in best]
+
+    def predict_proba(self, images: ImageInput, readout: str | None = None) -> np.ndarray:
+        """The probability of each class for each image, float32 (n, K); columns as in `classes`.
+
+        It is the softmax of the headline's scores, of those of the head where the headline is `nme`, or of
+        another read-out's. Cosines are no probabilities: `nme` is refused.
+        """
+        headline = self.method.spec.headline
+        name = readout or ("cnn" if headline == "nme" else headline)
+        refuse_if(name == "nme", "the scores of 'nme' are cosines, not probabilities; the head's are: 'cnn'")
+        return self.confidence(pixels_of(images, self.preprocessing.shape), name).numpy()
 
     def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
         """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
@@ -165,6 +177,7 @@ class About(Options):
     config: dict[str, Any]
     method: Origin | None = None  # None: one of this package
     frozen: dict[str, list[str]] = {}  # parameters that a method which is not ours does not train
+    unknown: dict[str, Threshold] = {}  # of read-outs
     files: dict[str, Checked] = {}
 
     def contradiction(self) -> str | None:
@@ -216,6 +229,8 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
     if not is_ours(method):
         frozen = {name: value["frozen"] for name, value in nets.items() if name != "teacher"}
         about["frozen"] = {name: parts for name, parts in frozen.items() if parts}
+    if classifier.unknown:
+        about["unknown"] = {name: one.plain() for name, one in classifier.unknown.items()}
     if classifier.exemplars is None:
         return about, weights, None
     pixels = np.concatenate([np.zeros((0, c, h, w), np.uint8), *classifier.exemplars])
@@ -253,9 +268,13 @@ def save(place: str | Path, classifier: Classifier) -> None:
     try:
         for name, content in parts.items():
             write(next_name(folder / name), content)
-        write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
+        write(folder / "model.json", as_json(about))
     finally:
         settle(folder)  # also delete what a failing disk left
+
+
+def as_json(about: dict[str, Any]) -> bytes:
+    return (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def learnt_more(folder: Path, tasks: int) -> bool:

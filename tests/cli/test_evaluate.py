@@ -168,6 +168,8 @@ def test_the_page_is_one_file_and_escapes_names(
         (["{run}", "{data}", "--jsn"], "unknown option '--jsn'; did you mean '--json'?"),
         (["{run}", "{trained}"], "the model has trained on all of the 2 images; --trained counts them"),
         (["{run}", ""], "unknown data set ''"),
+        (["{run}", "{data}", "--fit-unknown", "95"], "--fit-unknown: '95' is refused: give a share"),
+        (["{run}", "{data}", "--fit-unknown", "0.9", "--trained"], "has not trained on: leave --trained out"),
     ],
 )
 def test_what_cannot_be_evaluated_is_refused(
@@ -192,3 +194,65 @@ def test_calibration_compares_scores_with_what_is_right() -> None:
     assert found.score == pytest.approx(100 * 4.6 / 6)
     assert found.error == pytest.approx(100 * (4 * 0.15 + 2 * 0.5) / 6)
     assert [[n, round(s), round(r)] for n, s, r in found.bins] == [[2, 50, 100], [4, 90, 75]]
+
+
+def test_a_threshold_keeps_the_share_of_right_answers_that_was_asked_for(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(place / "run", tmp_path / "run"))
+    test = write_digits(tmp_path / "test", "01234", 20, first=60)
+    predict = ["predict", str(run), str(test), "--json"]
+    assert "jioc evaluate MODEL FOLDER --fit-unknown 0.95" in refused([*predict, "--unknown", "auto"], capsys)
+    write_digits(test, "69", 15)
+    fitted = evaluated(capsys, run, test, "--fit-unknown", "0.8")["unknown"]
+    assert main(predict) == 0
+    plain = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert main([*predict, "--unknown", "auto"]) == 0
+    cut = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    stays = [answer["class"] != "unknown" for answer in cut]
+    for a, b, stay in zip(plain, cut, stays, strict=True):
+        assert b == (a if stay else a | {"class": "unknown"}) and stay == (a["score"] >= fitted["score"])
+    true = [Path(answer["image"]).parent.name for answer in plain]
+    right = [stay for a, name, stay in zip(plain, true, stays, strict=True) if a["class"] == name]
+    assert fitted["images"] == len(right) and sum(right) >= 0.8 * len(right) > 0
+    assert fitted["right_kept"] == pytest.approx(100 * sum(right) / len(right))
+    strange = [not stay for name, stay in zip(true, stays, strict=True) if name in "69"]
+    assert fitted["strangers_refused"] == pytest.approx(100 * sum(strange) / 30)
+    assert main(["learn", str(run), str(write_digits(tmp_path / "new", "5", 9)), "--device", "cpu"]) == 0
+    assert "the threshold for unknown images no longer fits" in " ".join(capsys.readouterr().err.split())
+    assert jioc.load(run).unknown == {}
+
+
+def test_a_threshold_of_ones_own(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    image = str(place / "data" / "2" / "1.png")
+    assert main(["predict", str(place / "run"), image, "--top", "2"]) == 0
+    plain = capsys.readouterr().out.rstrip().split("\t")
+    assert main(["predict", str(place / "run"), image, "--unknown", "1"]) == 0
+    assert capsys.readouterr().out == f"{image}\tunknown\t{plain[2]}\n"
+    assert main(["predict", str(place / "run"), image, "--unknown", "1", "--top", "2"]) == 0
+    assert capsys.readouterr().out.rstrip().split("\t") == [image, "unknown", plain[2], *plain[1:]]
+    assert main(["predict", str(place / "run"), image, "--unknown", "0", "--top", "2"]) == 0
+    assert capsys.readouterr().out.rstrip().split("\t") == plain
+    words = ["predict", str(place / "run"), image, "--unknown", "often"]
+    assert "--unknown: 'often' is refused: give a score up to 1, or auto" in refused(words, capsys)
+
+
+def test_a_class_called_unknown_makes_it_ambiguous(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file in ("model.json", "model.safetensors"):
+        shutil.copy(place / "run" / file, tmp_path)
+    about = json.loads((tmp_path / "model.json").read_bytes())
+    about["classes"][0] = "unknown"
+    (tmp_path / "model.json").write_text(json.dumps(about))
+    words = ["predict", str(tmp_path), str(place / "data" / "2" / "1.png"), "--unknown", "0.5"]
+    assert "the model has a class 'unknown'" in refused(words, capsys)
+
+
+def test_probabilities_are_those_of_the_head_and_add_up(place: Path) -> None:
+    model, files = jioc.load(place / "run"), sorted((place / "data" / "3").iterdir())
+    p = model.predict_proba(files)
+    assert p.shape == (30, 5) and np.allclose(p.sum(1), 1)
+    assert [model.classes[c] for c in p.argmax(1)] == model.predict(files, readout="cnn")
+    with pytest.raises(Refused, match="are cosines, not probabilities"):
+        model.predict_proba(files, readout="nme")

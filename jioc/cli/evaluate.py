@@ -9,7 +9,7 @@ from jioc.cli.console import print_note, table
 from jioc.cli.flags import FORCE, OWN_METHOD, Parser, add_fields, named_path
 from jioc.config import Config
 from jioc.data.catalogue import DATASETS
-from jioc.data.find import find_dataset
+from jioc.data.find import find_dataset, no_folder
 from jioc.errors import Failed, os_errors, refuse_if
 from jioc.events import Note
 from jioc.files import output
@@ -65,7 +65,11 @@ def main(argv: list[str]) -> int:
 def _data(word: str) -> str:
     """The folder or file as somebody names it; an official set by its name, unless a folder is called so."""
     place = Path(word)
-    return word if word in DATASETS and not place.exists() else str(place.absolute()) if word else ""
+    if not word or (word in DATASETS and not place.exists()):
+        return word
+    if not place.exists():
+        raise no_folder(place)
+    return str(place.absolute())
 
 
 def share(word: str) -> float:

@@ -9,7 +9,7 @@ from jioc.cli.console import Console
 from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, named_path, wants_help
 from jioc.config import Config, Values, at, flat, index, make, plain, total_epochs
 from jioc.data import catalogue
-from jioc.data.find import find_dataset
+from jioc.data.find import find_dataset, no_folder
 from jioc.data.images import listing
 from jioc.errors import Failed, Interrupted, Refused, os_errors, refuse_if, refuse_unknown
 from jioc.events import Note, Start
@@ -39,7 +39,8 @@ def main(argv: list[str]) -> int:
     given = given_values(args, spec.options)
     config = _resolved(overlay(values, given) | _fixed(values))
     notes = validate.unused(config)
-    refuse_if(not args.folder.exists(), f"there is no folder {str(args.folder)!r}")
+    if not args.folder.exists():
+        raise no_folder(args.folder)
     if args.known == "refuse":
         _refuse_known(source, args.folder)
     target = _target(source, args.out)
@@ -116,6 +117,10 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
         in_grey = "in grey, and some of these are stored in colour"
         in_colour = "in colour, and all of these are grey"
         tell(Note(f"the model sees images {in_grey if grey else in_colour}"))
+    known = {name.casefold(): name for name in learner.classes}
+    for name in dataset.classes:
+        if (other := known.get(name.casefold(), name)) != name and name not in learner.classes:
+            tell(Note(listing.note_case(other, name)))
     spelling = {listing.normalise_name(name): name for name in learner.classes}
     return replace(dataset, classes=[spelling.get(name, name) for name in dataset.classes])
 

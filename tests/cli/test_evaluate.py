@@ -162,7 +162,7 @@ def test_the_page_is_one_file_and_escapes_names(
     ("words", "sentence"),
     [
         (["nowhere", "{data}"], "there is no model in 'nowhere'"),
-        (["{run}", "{data}x"], "there is no folder"),
+        (["{run}", "{data}x"], "data'?"),
         (["{run}"], "the following arguments are required: folder"),
         (["{run}", "{data}", "--readout", "nmm"], "unknown read-out 'nmm'; did you mean 'nme'?"),
         (["{run}", "{data}", "--jsn"], "unknown option '--jsn'; did you mean '--json'?"),

@@ -98,10 +98,15 @@ def calibration_error(confidence: Tensor, right: Tensor) -> float:
     """Expected calibration error over bins of equal width, (0, 1/15], (1/15, 2/15], ..."""
     if not len(right):
         return 0.0
-    bins = (confidence.double() * BINS).ceil().long().clamp(1, BINS) - 1
+    bins = bin_of(confidence)
     gap = (right.double() - confidence.double()).cpu()
     sums = torch.zeros(BINS, dtype=torch.double).index_add(0, bins.cpu(), gap)
     return 100 * sums.abs().sum().item() / len(right)
+
+
+def bin_of(confidence: Tensor) -> Tensor:
+    """The bin of the calibration error in which each confidence lies, from 0: (n,)."""
+    return (confidence.double() * BINS).ceil().long().clamp(1, BINS) - 1
 
 
 def confusion(y: Tensor, predicted: Tensor, classes: int) -> list[Any]:

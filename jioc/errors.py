@@ -8,6 +8,8 @@ from typing import TypeGuard
 
 from jioc.text import printable, shortened
 
+NEAR = 0.61  # how like two words are where one may be meant by the other
+
 
 class Refused(Exception):
     """A wrong word, file or combination. It is refused before any work."""
@@ -69,7 +71,7 @@ def os_errors(sentence: str, kind: type[Refused] = Refused) -> Iterator[None]:
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     """The refusal of an unknown word. It suggests the nearest known one, or lists them all."""
     names = sorted(known)
-    near = get_close_matches(word, names, n=1, cutoff=0.61)
+    near = get_close_matches(word, names, n=1, cutoff=NEAR)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
     return Refused(f"unknown {kind} {word!r}; {hint}")
 

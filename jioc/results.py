@@ -16,6 +16,7 @@ from jioc.files import from_json, read_bytes, write
 from jioc.text import printable
 
 FORMAT = 1  # of result.json; no later one is read
+EVALUATION = 1  # the format of what `jioc evaluate --json` prints
 Number = Annotated[float, Field(ge=-1e39, le=1e39)]  # no float32 is larger
 Count = Annotated[int, Field(ge=0, le=2**53)]  # what a page can count
 READOUT = r"[\w.+-][\w .+-]{0,63}"  # a read-out's name, which is also part of a figure's file name
@@ -57,6 +58,7 @@ class Accuracy(Record):
     all: Number | None  # None without test images, as of a learner
     new: Number | None = None  # of the classes of the task just learnt
     old: Number | None = None  # of those before; None in the first task
+    before: Number | None = None  # of the same, before the task: where it was learnt on
     top5: Number | None = None  # None with fewer than five classes
     per_task: list[Number | None] = []
     per_class: list[Number | None] = []
@@ -94,6 +96,7 @@ class TaskRow(Record):
     nme: Accuracy | None = None  # of the nearest class mean
     readouts: dict[Readout, Accuracy] = {}  # of others that the method has
     diagnostics: Diagnostics | None = None
+    tested: list[Count] = []  # test images of each class at hand, where the task was learnt on
 
     @property
     def by_readout(self) -> dict[str, Accuracy]:
@@ -144,6 +147,67 @@ class Result(Record):
 
     def save(self, path: Path) -> None:
         write(path, (json.dumps(self.plain(), indent=1, allow_nan=False) + "\n").encode())
+
+
+class Calibration(Record):
+    """Whether answers are right as often as their scores say. In percent."""
+
+    error: Number  # expected calibration error: over 15 bins of the score, share x |accuracy - mean score|
+    score: Number  # mean over all images
+    bins: list[list[Number]] = []  # of each bin that holds an image: images, mean score, accuracy
+
+
+class Threshold(Record):
+    """The score below which an answer is `unknown`, and what it does to the images it was fitted on."""
+
+    score: Number
+    keep: Annotated[float, Field(gt=0, le=1)]  # the share of right answers that was to be kept
+    images: Count  # right answers that it was fitted on
+    right_kept: Number | None = None  # percent of the right answers that stay
+    wrong_refused: Number | None = None  # of the wrong ones that become unknown
+    strangers_refused: Number | None = None  # of images of classes that the model does not know
+
+
+class Evaluation(Record):
+    """What `jioc evaluate` finds out about a model, by images whose classes are known."""
+
+    format: int = EVALUATION
+    jioc: str | None = None
+    model: str | None = None  # its folder
+    data: str | None = None
+    readout: Readout
+    classes: list[str]  # of the model, in the order in which it learnt them
+    sizes: list[Count]  # classes of each task; those of the last are new, the others old
+    images: list[Count]  # of each class, that are counted
+    accuracy: Accuracy
+    each_class_alike: Number  # mean accuracy of the classes that have an image
+    calibration: Calibration | None = None  # None where scores are no probabilities
+    confusion: list[list[Count]] | list[Sparse]  # images of class r taken for class c, see `diagnostics.py`
+    not_known: dict[str, Count] = {}  # images of classes that the model does not know, which are not counted
+    trained: Count = 0  # images that the model has trained on, which are not counted
+    knows_trained: bool = True  # whether the model can tell those
+    skipped: list[list[str]] = []  # files that are no usable image, and why
+    unknown: Threshold | None = None  # where one was fitted
+
+    @property
+    def counted(self) -> int:
+        return sum(self.images)
+
+    def confusions(self) -> list[tuple[int, int, int]]:
+        """The mistakes, most frequent first: true class, class it was taken for, images."""
+        rows: list[Any] = list(self.confusion)
+        pairs = [(r, c, n) for r, row in enumerate(rows) for c, n in _cells(row) if r != c and n]
+        return sorted(pairs, key=lambda pair: -pair[2])
+
+
+def _cells(row: list[int] | str) -> Iterator[tuple[int, int]]:
+    """The classes of a line of the confusion matrix, and how many images each has."""
+    if not isinstance(row, str):
+        yield from enumerate(row)
+        return
+    for word in row.split():
+        c, _, n = word.partition(":")
+        yield int(c), int(n)
 
 
 def read(path: Path) -> Result:

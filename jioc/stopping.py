@@ -16,14 +16,25 @@ RESUME = 75  # exit status: stopped with a checkpoint, go on with --resume (EX_T
 
 
 class Stop:
-    """Called before every step; true once a signal came or the time is nearly over."""
+    """Called before every step; true once a signal came or another step would end too near the time limit.
+
+    A step is taken to last as long as the shorter of the two before: between tasks one may seem long.
+    """
 
     def __init__(self, seconds: float | None = None):
         self.signal: int | None = None
         self.until = None if seconds is None else time.monotonic() + seconds - min(60.0, seconds / 10)
+        self.called: float | None = None  # when it was called last
+        self.steps: list[float] = []  # seconds between the last calls
 
     def __call__(self) -> bool:
-        return self.signal is not None or (self.until is not None and time.monotonic() >= self.until)
+        if self.until is None:
+            return self.signal is not None
+        now = time.monotonic()
+        if self.called is not None:
+            self.steps = [*self.steps[-1:], now - self.called]
+        self.called = now
+        return self.signal is not None or now + min(self.steps, default=0.0) >= self.until
 
 
 ctrl_c = Stop()  # whether Ctrl-C has interrupted a command, outside of `signals`

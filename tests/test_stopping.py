@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from jioc.errors import Refused
-from jioc.stopping import duration, signals
+from jioc.stopping import Stop, duration, signals
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,20 @@ def test_nohup_is_respected() -> None:
             assert not stop()
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_step_that_would_pass_the_time_limit_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("jioc.stopping.time.monotonic", lambda: now)
+    for limit, steps in [(130, 2), (75, 1), (60, 1), (20, 1)]:  # steps of 40 s, a tenth for the checkpoint
+        now, taken = 0.0, 0
+        stop = Stop(limit)
+        while not stop():
+            now, taken = now + 40, taken + 1
+        assert taken == steps
+    now = 0.0
+    stop = Stop(1000)
+    for seconds in (5, 5, 600, 5):  # a long one alone, as between tasks, is no measure
+        assert not stop()
+        now += seconds
+    assert not stop() and now == 615

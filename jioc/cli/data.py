@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from jioc.cli.console import Progress, counts_table, table
+from jioc.cli.console import Progress, counts_table, print_note, table
 from jioc.cli.flags import Parser, add_fields, given_values
 from jioc.config import Config, Options, index, make
 from jioc.data import catalogue
 from jioc.data.sources import archives
 from jioc.errors import refuse_if, refuse_unknown
+from jioc.events import Note
 from jioc.resolve.derive import resolve
 from jioc.text import counted
 
@@ -60,7 +61,11 @@ def check(config: Config, counts: bool) -> None:
     config = resolve(config)
     with Progress() as tell:
         d = load.load_dataset(config, tell, thorough=True)
-    made = scenario.make(d, config)
+    made = None
+    try:
+        made = scenario.make(d, config)
+    except scenario.NothingToJudge as why:  # the images are there all the same
+        print_note(Note(f"{why}; a run needs a second image of some class"))
     stored = "x".join(map(str, d.train_x.shape[1:]))
     seen = "" if d.shape == d.train_x.shape[1:] else f", seen as {'x'.join(map(str, d.shape))}"
     images = f"{len(d.train_y):,} training and {counted(len(d.test_y), 'test image')}"
@@ -71,6 +76,9 @@ def check(config: Config, counts: bool) -> None:
         test += f" ({split['test']})" if "test" in split else ""
         left_out = counted(len(d.record["skipped"]), "image" if d.record["layout"] == "arrays" else "file")
         print(f"layout: {d.record['layout']}; test set {test}; {left_out} left out")
-    print(f"network by default: {config.backbone}, {config.stem} stem; {counted(len(made.sizes), 'task')}")
+    network = f"network by default: {config.backbone}, {config.stem} stem"
+    print(f"{network}; {counted(len(made.sizes), 'task')}" if made else network)
+    if made is None:
+        return
     if counts or config.long_tail is not None:
         counts_table(made.classes, made.counts, list(made.sizes))

@@ -31,7 +31,7 @@ def main(argv: list[str]) -> int:
 
     if note := unfinished(folder):
         print(f"note: {note}", file=sys.stderr)
-    learner = load_model(folder, method=args.method)
+    learner = load_model(folder, judged=False, method=args.method)
     content, checked = to_onnx(learner, args.readout)
     with os_errors(f"{str(args.onnx)!r} cannot be written", Failed):
         write(target, content)

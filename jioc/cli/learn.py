@@ -9,20 +9,20 @@ from jioc.cli.console import Console
 from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, named_path, wants_help
 from jioc.config import Config, Values, at, flat, index, make, plain, total_epochs
 from jioc.data import catalogue
-from jioc.data.find import find_dataset
+from jioc.data.find import find_dataset, no_folder
 from jioc.data.images import listing
 from jioc.errors import Failed, Interrupted, Refused, os_errors, refuse_if, refuse_unknown
 from jioc.events import Note, Start
 from jioc.files import read_json
 from jioc.methods import Spec, find_method, of_model
-from jioc.report.lines import percent
+from jioc.report.lines import learnt_lines
 from jioc.resolve import validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
 from jioc.results import TaskRow
 from jioc.stopping import signals, until
-from jioc.text import coordinated, counted, printable
-from jioc.training.store import locked, model_folder, unfinished
+from jioc.text import BYTES, coordinated, counted, printable
+from jioc.training.store import account_folder, locked, model_folder, unfinished
 
 if TYPE_CHECKING:
     from jioc.training.learner import Learner
@@ -39,10 +39,12 @@ def main(argv: list[str]) -> int:
     given = given_values(args, spec.options)
     config = _resolved(overlay(values, given) | _fixed(values))
     notes = validate.unused(config)
-    refuse_if(not args.folder.exists(), f"there is no folder {str(args.folder)!r}")
+    if not args.folder.exists():
+        raise no_folder(args.folder)
     if args.known == "refuse":
         _refuse_known(source, args.folder)
     target = _target(source, args.out)
+    account_folder(target)
     fresh = not target.exists()
     with os_errors(f"{str(target)!r} cannot be written to"):
         target.mkdir(parents=True, exist_ok=True)
@@ -57,7 +59,7 @@ def main(argv: list[str]) -> int:
             learner = teach(source, args.folder, config, args.known, reseed, console, stop)
             with os_errors(f"the model cannot be kept in {str(target)!r}", Failed):
                 save(target, learner if config.keep_exemplars else replace(learner, exemplars=None))
-            console.learnt(learner)
+            console.learnt(learner, _keep_account(target, learner))
     except Interrupted as error:
         error.args = ("stopped; the model is as it was",)
         raise
@@ -75,8 +77,24 @@ def teach(
 
     learner = load_model(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))
-    config = config.model_copy(update={"data": str(folder)})
+    if learner.unknown and tell is not None:
+        tell(
+            Note("the threshold for unknown images no longer fits; jioc evaluate --fit-unknown fits another")
+        )
+    earlier = Path(learner.config.data).name or learner.config.data
+    config = config.model_copy(update={"data": f"{earlier} + {folder.resolve().name}"})
     return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
+
+
+def _keep_account(folder: Path, learner: "Learner") -> Path | None:
+    """Keep the figures of all tasks where `jioc table` and `jioc report` find them; None if some are lost."""
+    from jioc.training import account
+
+    result = account.account(learner)
+    if result is None:
+        return None
+    with os_errors(f"the model is kept, but its figures cannot be kept in {str(folder)!r}", Failed):
+        return account.save(folder, result)
 
 
 def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> Any:
@@ -99,6 +117,10 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
         in_grey = "in grey, and some of these are stored in colour"
         in_colour = "in colour, and all of these are grey"
         tell(Note(f"the model sees images {in_grey if grey else in_colour}"))
+    known = {name.casefold(): name for name in learner.classes}
+    for name in dataset.classes:
+        if (other := known.get(name.casefold(), name)) != name and name not in learner.classes:
+            tell(Note(listing.note_case(other, name)))
     spelling = {listing.normalise_name(name): name for name in learner.classes}
     return replace(dataset, classes=[spelling.get(name, name) for name in dataset.classes])
 
@@ -111,6 +133,8 @@ def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     folder = model_folder(args.model)
     about = _about(folder)
     values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
+    if "keep_test" in about:
+        values["keep_test"] = about["keep_test"]  # who keeps no image of old classes keeps none of new ones
     method = of_model(values.get("method"), args.method, at(about, "method.sha256"))
     return folder, method, values | {"method": method}
 
@@ -205,12 +229,12 @@ class LearnConsole(Console):
         self.bar = self.add_task("", total=total_epochs(c, event.done), status="")
 
     def on_task(self, row: TaskRow) -> None:
-        figures = "   ".join(f"{name} {percent(a.new).strip()}" for name, a in row.by_readout.items())
-        print(
-            f"task {row.task}: of the new classes' test images, right among all classes: {figures}",
-            flush=True,
-        )
+        print("\n".join(learnt_lines(row)), flush=True)
 
-    def learnt(self, learner: "Learner") -> None:
+    def learnt(self, learner: "Learner", account: Path | None) -> None:
         self.stop()
-        print(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}")
+        lost = "the figures of its earlier tasks were not kept with it, so jioc table has none"
+        where = f"; {lost}" if account is None else f"; jioc table and jioc report read {account}"
+        print(
+            printable(f"{counted(len(learner.classes), 'class')}; kept in {self.folder}{where}", keep=BYTES)
+        )

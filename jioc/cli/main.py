@@ -26,6 +26,7 @@ COMMANDS = {
     "run": "one run: jioc run METHOD [options]",
     "grid": "many runs: jioc grid RECIPE|FILE [--seeds 1 2 3] [--pack N] [--only WORDS] [--out DIR]",
     "predict": "class and score of each image: jioc predict MODEL IMAGE... [--top K] [--json]",
+    "evaluate": "accuracy by class, confusions, calibration: jioc evaluate MODEL FOLDER [--json] [-o FILE]",
     "learn": "teach a saved model the new classes of a folder: jioc learn MODEL FOLDER [--out DIR] [options]",
     "export": "a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]",
     "table": "mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] "
@@ -38,7 +39,7 @@ SILENCE = 2.0  # seconds that a silent process waits: torchrun ends all processe
 
 
 def usage() -> str:
-    commands = [f"  jioc {name:7} {about}" for name, about in COMMANDS.items()]
+    commands = [f"  jioc {name:8} {about}" for name, about in COMMANDS.items()]
     title = f"jioc {__version__}: class-incremental learning with a small memory"
     return "\n".join([title, "", *commands, "", "jioc COMMAND --help tells more."])
 

@@ -1,6 +1,7 @@
 """`jioc predict`: print a line for each image. All cores decode while the network answers."""
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -26,17 +27,30 @@ def main(argv: list[str]) -> int:
     parser.add("--top", default="1", metavar="K", help="name the K best classes (1)")
     parser.add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
     parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    parser.add(
+        "--unknown",
+        metavar="SCORE",
+        help="answer unknown below that score; auto: below the one that jioc evaluate --fit-unknown found",
+    )
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_fields(parser, {"device": Config.model_fields["device"]})
     args = parser.parse(argv)
     is_count = args.top.isdecimal() and len(args.top) <= 9 and int(args.top) >= 1
     refuse_if(not is_count, f"--top: {args.top!r} is no number of classes")
+    least = None if args.unknown in (None, "auto") else _score(args.unknown)
     folder = model_folder(args.model)
+    from jioc.training import threshold
     from jioc.training.load import load_model
 
     if note := unfinished(folder):
         print(f"note: {note}", file=sys.stderr)
-    learner = load_model(folder, device=args.device or "auto", method=args.method)
+    learner = load_model(folder, judged=False, device=args.device or "auto", method=args.method)
+    if args.unknown is not None:
+        refuse_if(
+            UNKNOWN in learner.classes, f"the model has a class {UNKNOWN!r}, so --unknown would be ambiguous"
+        )
+    if args.unknown == "auto":
+        least = threshold.find(learner, args.readout)
     bad = answered = 0
     for path, answer in answers(learner, paths_of(args.images), int(args.top), args.readout):
         if isinstance(answer, str):
@@ -44,12 +58,13 @@ def main(argv: list[str]) -> int:
             print(f"jioc: {path!r} {answer}", file=sys.stderr)
         else:
             answered += 1
-            _print(path, answer, args.json)
+            _print(path, answer, args.json, least)
     sys.stdout.flush()
     refuse_if(not bad and not answered, "there is no image to look at")
     return Failed.status if bad else 0
 
 
+UNKNOWN = "unknown"
 Answer = list[tuple[str, float]]  # classes and their scores, best first
 
 
@@ -104,11 +119,25 @@ def below(folder: str) -> list[str]:
     return paths
 
 
-def _print(path: str, answer: Answer, as_json: bool) -> None:
+def _score(word: str) -> float:
+    """A score for --unknown."""
+    try:
+        value = float(word)
+    except ValueError:
+        value = math.nan
+    refuse_if(not -1 <= value <= 1, f"--unknown: {word!r} is refused: give a score up to 1, or auto")
+    return value
+
+
+def _print(path: str, answer: Answer, as_json: bool, least: float | None) -> None:
+    """Print an answer; `least`: the score below which it is unknown."""
+    best = [(UNKNOWN, answer[0][1])] if least is not None and answer[0][1] < least else []
     if as_json:
         top: list[dict[str, Any]] = [{"class": name, "score": score} for name, score in answer]
-        print(json.dumps({"image": path, **top[0], "top": top}))
+        name, score = (best or answer)[0]
+        print(json.dumps({"image": path, "class": name, "score": score, "top": top}))
         return
-    cells = [path, *(cell for name, score in answer for cell in (name, f"{score:.4f}"))]
+    shown = best + (answer if len(answer) > 1 or not best else [])
+    cells = [path, *(cell for name, score in shown for cell in (name, f"{score:.4f}"))]
     line = "\t".join(printable(cell, keep=BYTES) for cell in cells) + "\n"
     sys.stdout.buffer.write(line.encode(sys.getfilesystemencoding(), PLAINLY))

@@ -21,9 +21,10 @@ from jioc.torchrun import first_process, world_size
 
 
 def main(argv: list[str]) -> int:
-    method = _method(argv)
+    words = _with_settings_there(argv)
+    method = _method(words)
     spec = find_method(method)
-    args = build_parser(spec).parse(argv)
+    args = build_parser(spec).parse(words)
     log = loggers.names(args.log)
     config, notes = _config(args, method, spec)
     for note in notes + validate.unused(config) if first_process() else ():
@@ -72,6 +73,31 @@ def default_folder(config: Config, spec: Spec) -> Path:
 
 
 # --- the command line ---
+
+
+def _with_settings_there(argv: list[str]) -> list[str]:
+    """Take the settings of the run in --out where --resume goes on with it and no method is named.
+
+    A Python file that they name is not run: it has to be named.
+    """
+    parser = Parser("jioc run", add_help=False)
+    parser.add("--out", type=named_path)
+    parser.add("--resume", action="store_true")
+    args, rest = parser.parse_known_args(argv)
+    named = {word.partition("=")[0] for word in rest}
+    method = any(word in SPECS or scripts.is_script(word) for word in rest) or (argv and argv[0] in rest[:1])
+    if not args.resume or args.out is None or method or named & {"--config", "--pycil", *HELP}:
+        return argv
+    path = args.out / "config.yaml"
+    if not path.is_file():
+        return argv
+    kept = files.read(path)
+    for name, flag in (("method", "jioc run FILE"), ("data", "--data FILE")):
+        refuse_if(
+            scripts.is_script(kept.get(name)) and f"--{name}" not in named,
+            f"the {name} of the run in {str(args.out)!r} is a Python file, which is not run unasked: {flag}",
+        )
+    return [*argv, "--config", str(path)]
 
 
 def _method(argv: list[str]) -> str:

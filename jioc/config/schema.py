@@ -256,6 +256,8 @@ class Config(Options):
     """How exemplars are chosen."""
     keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))
     """Save the exemplars with the model; without them it cannot learn on."""
+    keep_test: Count = setting(20, "memory", machine=True, metavar="M", commands=("learn",))
+    """Test images of each class to save with them, so that learning on tells what it forgets."""
 
     # --- the network ---
     backbone: str | None = setting(

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
-from jioc.errors import Refused, unknown
+from jioc.errors import NEAR, Refused, unknown
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ def home_expanded(place: str) -> Path:
         return Path(place).expanduser()
     except RuntimeError:
         raise Refused(f"there is no home folder for {place!r}") from None
+
+
+def is_nearly_known(name: str) -> bool:
+    """Whether a name is like that of a data set."""
+    return bool(get_close_matches(name, DATASETS, n=1, cutoff=NEAR))
 
 
 def unknown_name(name: str) -> Refused:

@@ -2,10 +2,18 @@
 
 import os
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 
-from jioc.data.catalogue import DATASETS, Entry, home_expanded, unknown_name, usual_tasks
-from jioc.errors import os_errors, refuse_if
+from jioc.data.catalogue import (
+    DATASETS,
+    Entry,
+    home_expanded,
+    is_nearly_known,
+    unknown_name,
+    usual_tasks,
+)
+from jioc.errors import Refused, os_errors, refuse_if
 from jioc.scripts import is_script
 
 
@@ -33,9 +41,34 @@ def _at(place: Path, name: str) -> Entry:
         "or a Python file",
     )
     refuse_if(place.exists(), f"--data {name!r} is neither a file nor a folder")
-    refuse_if(place.suffix.lower() in (".csv", ".py"), f"--data: there is no file {name!r}")
-    refuse_if(os.sep in name or name.startswith("."), f"--data: there is no folder {name!r}")
-    raise unknown_name(name)
+    is_file = place.suffix.lower() in (".csv", ".py")
+    near = nearest_place(place)
+    hint = f"; did you mean {os.path.join(os.path.dirname(name), near)!r}?" if near else ""
+    refuse_if(is_file, f"--data: there is no file {name!r}{hint}")
+    is_path = os.sep in name or name.startswith(".")
+    refuse_if(is_path or (near and not is_nearly_known(name)), f"--data: there is no folder {name!r}{hint}")
+    if name.lower().startswith("imagenet") or is_nearly_known(name):
+        raise unknown_name(name)
+    sets = ", ".join(sorted(DATASETS))
+    raise Refused(f"--data: there is no folder {name!r} here; data sets that have a name are {sets}")
+
+
+def no_folder(place: Path) -> Refused:
+    """The refusal of a folder or file that is not there; it suggests the nearest name beside it."""
+    near = nearest_place(place)
+    return Refused(
+        f"there is no folder {str(place)!r}"
+        + (f"; did you mean {str(place.with_name(near))!r}?" if near else "")
+    )
+
+
+def nearest_place(place: Path) -> str | None:
+    """The name beside a missing folder or file that is nearest to its own; None: there is none like it."""
+    try:
+        names = [name for name in os.listdir(place.parent) if not name.startswith(".")]
+    except OSError:
+        return None
+    return next(iter(get_close_matches(place.name, names, n=1, cutoff=0.7)), None)
 
 
 def _of_images(place: Path) -> Entry:

@@ -28,6 +28,10 @@ class Scenario:
         return [len(index) for index in self.train]
 
 
+class NothingToJudge(Refused):
+    """There is no test image at all."""
+
+
 def make(dataset: Dataset, config: Config) -> Scenario:
     """Make the scenario of a configuration; refuse a class or a task without the images that it needs."""
     order = class_order(dataset, config)
@@ -41,10 +45,10 @@ def make(dataset: Dataset, config: Config) -> Scenario:
         train = [index[: len(index) - k] for index, k in zip(train, held, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
-    refuse_if(
-        not sum(map(len, test)),
-        "there is no image to judge by: the test set is empty, or no class has two images to split",
-    )
+    if not sum(map(len, test)):
+        raise NothingToJudge(
+            "there is no image to judge by: the test set is empty, or no class has two images to split"
+        )
     for t in range(len(sizes)):
         refuse_if(
             not sum(map(len, test[sum(sizes[:t]) : sum(sizes[: t + 1])])),

@@ -199,12 +199,16 @@ def environment(device: torch.device, execution: Execution, processes: int) -> E
     return Environment(
         torch=torch.__version__,
         python=platform.python_version(),
-        device=torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU",
+        device=device_name(device),
         threads=torch.get_num_threads(),
         precision=execution.precision,
         engine=("graph" if execution.graph else "eager") + (", compiled" if execution.compile else ""),
         processes=processes,
     )
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{platform.machine()} CPU"
 
 
 def commit() -> str | None:

@@ -8,7 +8,8 @@ classes' images; method and generators begin as the last task left them. So two 
 second learnt through here give the same weights, bit for bit on a CPU.
 """
 
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -18,13 +19,18 @@ import torch
 from jioc.config import Config, Options, make, plain
 from jioc.data import catalogue, loader
 from jioc.data.dataset import Dataset
+from jioc.data.images.inputs import pixels_of
+from jioc.data.labelled import Part, labelled_images
 from jioc.data.scenario import Scenario
 from jioc.errors import Refused, refuse_if
-from jioc.events import Callback, TaskEnd
+from jioc.events import Callback, TaskEnd, ignore
 from jioc.methods import checksum, load_method, refuse_other
 from jioc.methods.state import placed
 from jioc.resolve.derive import resolve
+from jioc.results import Evaluation
 from jioc.training import build
+from jioc.training.judge import judge
+from jioc.training.judged import learnt_row, no_checksums, without_trained
 from jioc.training.model import Classifier
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
@@ -51,20 +57,37 @@ class Learner(Classifier):
         return cls.taught(Run(preflight(config, dataset, scenario=scenario), None, callback, stop))
 
     @classmethod
-    def taught(cls, run: Run, earlier: list[int] | None = None) -> Self:
-        """Let a run learn its next task. `earlier`: the counts of the classes learnt before it."""
+    def taught(cls, run: Run, earlier: Self | None = None) -> Self:
+        """Let a run learn its next task. `earlier`: the learner that it began with."""
         run.tell_start()
+        before = earlier._accuracy_on_old(run) if earlier is not None else {}
         run.learn_next()
+        if earlier is not None:
+            run.rows[-1] = learnt_row(run.rows[-1], [len(index) for index in run.scenario.test], before)
         learner = cls._of(run, earlier)
         run.tell(TaskEnd(run.rows[-1]))
         return learner
 
     @classmethod
-    def _of(cls, run: Run, earlier: list[int] | None) -> Self:
+    def _of(cls, run: Run, earlier: Self | None) -> Self:
         """What a run has learnt, once it has answered for some images: there may be none to test it on."""
-        learner = cls(**run.classifier(earlier).parts())
+        learner = cls(**run.classifier(earlier.counts if earlier else None).parts())
         learner.readouts(run.dataset.train_x[:SOME])
-        return learner
+        if earlier is None:
+            return learner
+        judged, trained = learner.judged, [earlier.judged.trained, learner.judged.trained]
+        rows = [*earlier.judged.rows, *judged.rows]
+        known = np.unique(np.concatenate(trained)) if learner.config.keep_test else no_checksums()
+        return replace(learner, judged=replace(judged, rows=rows, trained=known))
+
+    def _accuracy_on_old(self, run: Run) -> dict[str, float | None]:
+        """The accuracy of every read-out on a run's test images of the classes known so far, in percent."""
+        tests = run.scenario.test[: len(self.classes)]
+        y = np.repeat(np.arange(len(tests)), [len(index) for index in tests])
+        if not len(y):
+            return {}
+        scores = self.readouts(run.dataset.test_x[np.concatenate(tests)])
+        return {name: 100 * float((s.argmax(1).numpy() == y).mean()) for name, s in scores.items()}
 
     def learn(
         self,
@@ -82,7 +105,32 @@ class Learner(Classifier):
         With "add" their images train together with the exemplars, and are kept after them while the class has
         room; an image that is an exemplar already is left out. `reseed`: seed the generators again.
         """
-        return self.taught(self._run(dataset, known, config, reseed, callback, stop), self.counts)
+        return self.taught(self._run(dataset, known, config, reseed, callback, stop), self)
+
+    def evaluate(
+        self,
+        data: Any,
+        labels: Sequence[str] | None = None,
+        *,
+        readout: str | None = None,
+        trained: bool = False,
+        keep: float | None = None,
+        callback: Callback | None = None,
+    ) -> Evaluation:
+        """Judge it on the images of a folder, as `jioc evaluate` does; or on images with their class names.
+
+        With `labels`, `data` is what `predict` takes. `trained`: count images that it has trained on, too.
+        `keep`: fit a threshold for `unknown` that this share of the right answers reach.
+        """
+        shape, size = self.preprocessing.shape, self.preprocessing.size
+        refuse_if(keep is not None and not 0 < keep <= 1, f"keep is a share above 0, at most 1, not {keep}")
+        if labels is None:
+            parts = labelled_images(os.fspath(data), shape, size, callback or ignore)
+        else:
+            pixels, names = pixels_of(data, shape), [str(name) for name in labels]
+            refuse_if(len(pixels) != len(names), f"there are {len(pixels)} images and {len(names)} labels")
+            parts = iter([Part(pixels, names)])
+        return judge(self, parts, readout, trained, keep)
 
     def rehearse(
         self,
@@ -109,7 +157,7 @@ class Learner(Classifier):
         data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"], run.logits)
         run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
-        return self._of(run, self.counts)
+        return self._of(run, self)
 
     def _run(
         self,
@@ -126,7 +174,8 @@ class Learner(Classifier):
                 "this model came without its exemplars, so learning cannot continue; "
                 "where they were saved, jioc.load(..., to_learn=True) brings them"
             )
-        whole, scenario = joined(self, dataset, known)
+        tests, seen = without_trained(self.judged.tests, dataset.train_x)
+        whole, scenario = joined(self, tests, dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
         plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario)
         run = Run(plan, None, callback, stop)
@@ -135,6 +184,8 @@ class Learner(Classifier):
         twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
         if twice:
             run.note(f"images that are among the exemplars already, and not added again: {twice:,}")
+        if seen:
+            run.note(f"test images that are among the new training images, and no longer used: {seen:,}")
         if callback is not None and (warning := two_labels(self, dataset)):
             run.note(warning)
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
@@ -178,11 +229,13 @@ def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
 # --- exemplars and new images as one data set ---
 
 
-def joined(learnt: Classifier, dataset: Dataset, known: str) -> tuple[Dataset, Scenario]:
+def joined(
+    learnt: Classifier, tests: list[np.ndarray], dataset: Dataset, known: str
+) -> tuple[Dataset, Scenario]:
     """Join the exemplars, class after class, and the new images; and the tasks so far with the new one.
 
-    `known`: what to do about classes that were learnt already (refuse, add), or `rehearse`: there are no
-    others.
+    `tests`: test images of the classes so far, to join likewise. `known`: what to do about classes that were
+    learnt already (refuse, add), or `rehearse`: there are no others.
     """
     assert learnt.exemplars is not None
     new = _new_classes(learnt, dataset, known)
@@ -195,12 +248,20 @@ def joined(learnt: Classifier, dataset: Dataset, known: str) -> tuple[Dataset, S
         train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c][fresh]])
     classes = [*learnt.classes, *(dataset.classes[c] for c in new)]
     sizes = (*learnt.sizes, *([len(new)] if new else []))
-    scenario = Scenario(classes, sizes, train, rows(dataset.test_y, [*old, *new]), False)
+    kept = np.cumsum([0, *map(len, tests)])
+    test = [kept[-1] + index for index in rows(dataset.test_y, [*old, *new])]
+    for c, images in enumerate(tests):
+        given = dataset.test_x[test[c] - kept[-1]]
+        fresh = ~(among(given, images) | learnt.judged.has_trained_on(given))
+        test[c] = np.concatenate([np.arange(kept[c], kept[c + 1]), test[c][fresh]])
+    scenario = Scenario(classes, sizes, train, test, False)
     refuse_empty(scenario, len(old))
     whole = replace(
         dataset,
         train_x=np.concatenate([*learnt.exemplars, dataset.train_x]),
         train_y=np.concatenate([np.full(held[-1], -1, np.int64), dataset.train_y]),
+        test_x=np.concatenate([*tests, dataset.test_x]),
+        test_y=np.concatenate([np.full(kept[-1], -1, np.int64), dataset.test_y]),
         mean=learnt.preprocessing.mean,
         std=learnt.preprocessing.std,
         size=learnt.preprocessing.size,

@@ -20,15 +20,25 @@ from jioc.methods import base, of_model
 from jioc.nets import incremental
 from jioc.resolve.derive import resolve
 from jioc.training import build, checkpoint, finite, model, store
+from jioc.training.judged import Judged, from_state
 from jioc.training.learner import Learner
 
 JOINT = "joint training needs every image it has seen, and a saved model keeps none: learning cannot continue"
 
 
 def load_model(
-    place: str | Path, *, to_learn: bool = False, device: str = "cpu", method: str | None = None
+    place: str | Path,
+    *,
+    to_learn: bool = False,
+    judged: bool = True,
+    device: str = "cpu",
+    method: str | None = None,
 ) -> Learner:
-    """Load the model in a folder. `to_learn`: with its exemplars; `method`: the file of a method not ours."""
+    """Load the model in a folder.
+
+    `to_learn`: with its exemplars; `judged`: with what it was judged by, where that lies beside it; `method`:
+    the file of a method not ours.
+    """
     where, folder = pick_device(make(method="", device=device).device), store.model_folder(Path(place))
     name = repr(str(folder))
     for _ in range(3):
@@ -45,9 +55,16 @@ def load_model(
         with suppress(Replaced):
             weights = _tensors(folder / model.WEIGHTS, about)
             learning = _tensors(folder / model.EXEMPLARS, about) if to_learn else None
+            kept = _tensors(folder / model.JUDGED, about) if judged and _has_judged(folder, about) else None
             with _as_refusal(folder):
-                return from_parts(about, weights, learning, where, method)
+                return from_parts(about, weights, learning, kept, where, method)
     raise Refused(f"{name} holds no whole model: it is being replaced again and again")
+
+
+def _has_judged(folder: Path, about: model.About) -> bool:
+    """Whether the file is there: a copy of a model may do without it."""
+    path = folder / model.JUDGED
+    return path.name in about.files and (path.is_file() or model.next_name(path).is_file())
 
 
 class Replaced(Exception):
@@ -107,6 +124,7 @@ def from_parts(
     about: model.About,
     weights: checkpoint.State,
     learning: checkpoint.State | None,
+    judged: checkpoint.State | None,
     device: torch.device,
     method: str | None = None,
 ) -> Learner:
@@ -133,6 +151,8 @@ def from_parts(
         exemplars=None if learning is None else _exemplars(learning, shape, len(about.classes)),
         generators={} if learning is None else _generators(learning),
         counts=list(about.counts),
+        unknown=dict(about.unknown),
+        judged=Judged() if judged is None else from_state(judged, shape, len(about.classes)),
     )
     for name, scores in learner.readouts(np.zeros((1, *shape), np.uint8)).items():
         if scores.shape != (1, len(about.classes)):
@@ -143,6 +163,7 @@ def from_parts(
 def _config(about: model.About, method: str | None) -> Config:
     values = {k: v for k, v in about.config.items() if k not in index.MACHINE}
     sha256 = about.method.sha256 if about.method else None
+    values["keep_test"] = about.keep_test
     values["method"] = of_model(values.get("method"), method, sha256)
     entry = catalogue.in_memory(str(values.get("data")), len(about.classes), about.image[-1])
     try:

@@ -3,11 +3,11 @@
     classifier.readouts(pixels)["cnn"]        (n, K)
     classifier.predict(["a.jpg", "b.jpg"])    class names
 
-It is saved as model.json, model.safetensors and, unless left out, exemplars.safetensors. model.json says what
-the model is and holds the other files' checksums. It changes by one rename, so that the model is the one
-before or the one after at any moment:
+It is saved as model.json, model.safetensors and, unless left out, exemplars.safetensors and
+judged.safetensors (`judged.py`). model.json says what the model is and holds the other files' checksums. It
+changes by one rename, so that the model is the one before or the one after at any moment:
 
-    1   the new tensors are written as model.next.safetensors and exemplars.next.safetensors
+    1   the new tensors are written as model.next.safetensors and so on
     2   model.json is replaced                                          from here on the model is the new one
     3   the new tensors take the names of the old ones
 
@@ -18,7 +18,7 @@ was left undone.
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -36,12 +36,13 @@ from jioc.data.loader import Images
 from jioc.errors import Refused, refuse_if, unknown
 from jioc.files import flush_folder, from_json, open_regular, read_bytes, write
 from jioc.methods import base, checksum, is_ours
-from jioc.results import TaskRow
+from jioc.results import TaskRow, Threshold
 from jioc.training import checkpoint, evaluate
 from jioc.training.finite import check_scores
+from jioc.training.judged import Judged, to_state
 
 FORMAT = 2
-WEIGHTS, EXEMPLARS = "model.safetensors", "exemplars.safetensors"
+WEIGHTS, EXEMPLARS, JUDGED = TENSORS = ("model.safetensors", "exemplars.safetensors", "judged.safetensors")
 AUGMENTS: dict[str, type[Any]] = {"shift": basic.Augment, "crop": crops.ResizedCrop}
 MOST_JSON = 64 << 20  # bytes
 MOST_LEVELS = 3 * 4096 * 4096  # of an image
@@ -83,11 +84,17 @@ class Classifier:
     exemplars: list[np.ndarray] | None  # of each class, best first, (m, c, h, w); None: left out
     generators: dict[str, tuple[str, Tensor]]  # the device's kind and the state of each
     counts: list[int]  # training images of each class in the task that taught it
-    row: TaskRow | None = None  # of the last task; test images of older classes are not kept
+    judged: Judged = field(default_factory=Judged)  # empty where it was left out
+    unknown: dict[str, Threshold] = field(default_factory=dict)  # of read-outs; gone once it learns on
+
+    @property
+    def row(self) -> TaskRow | None:
+        """Of the last task."""
+        return self.judged.row
 
     def parts(self) -> dict[str, Any]:
         """Everything that it is made from."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @torch.no_grad()
     def readouts(self, pixels: np.ndarray) -> dict[str, Tensor]:
@@ -113,6 +120,17 @@ class Classifier:
         pixels = pixels_of(images, self.preprocessing.shape)
         best = self.confidence(pixels, readout).argmax(1).tolist() if len(pixels) else []
         return [self.classes[c] for c in best]
+
+    def predict_proba(self, images: ImageInput, readout: str | None = None) -> np.ndarray:
+        """The probability of each class for each image, float32 (n, K); columns as in `classes`.
+
+        It is the softmax of the headline's scores, of those of the head where the headline is `nme`, or of
+        another read-out's. Cosines are no probabilities: `nme` is refused.
+        """
+        headline = self.method.spec.headline
+        name = readout or ("cnn" if headline == "nme" else headline)
+        refuse_if(name == "nme", "the scores of 'nme' are cosines, not probabilities; the head's are: 'cnn'")
+        return self.confidence(pixels_of(images, self.preprocessing.shape), name).numpy()
 
     def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
         """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
@@ -149,6 +167,7 @@ class About(Options):
     classes: Annotated[list[str], Field(min_length=1)]
     sizes: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
     counts: list[Count]
+    keep_test: Count = Config.model_fields["keep_test"].default
     image: tuple[Positive, Positive, Positive]  # channels, height and width that the network sees
     canvas: Positive | None  # side of the square that is kept, whose centre is seen; None: no square
     mean: list[float]
@@ -158,6 +177,7 @@ class About(Options):
     config: dict[str, Any]
     method: Origin | None = None  # None: one of this package
     frozen: dict[str, list[str]] = {}  # parameters that a method which is not ours does not train
+    unknown: dict[str, Threshold] = {}  # of read-outs
     files: dict[str, Checked] = {}
 
     def contradiction(self) -> str | None:
@@ -194,6 +214,7 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
         "classes": list(classifier.classes),
         "sizes": list(classifier.sizes),
         "counts": list(classifier.counts),
+        "keep_test": classifier.config.keep_test,
         "image": [c, h, w] if prepared.size is None else [c, prepared.size, prepared.size],
         "canvas": w if h == w else None,
         "mean": list(prepared.mean),
@@ -208,6 +229,8 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
     if not is_ours(method):
         frozen = {name: value["frozen"] for name, value in nets.items() if name != "teacher"}
         about["frozen"] = {name: parts for name, parts in frozen.items() if parts}
+    if classifier.unknown:
+        about["unknown"] = {name: one.plain() for name, one in classifier.unknown.items()}
     if classifier.exemplars is None:
         return about, weights, None
     pixels = np.concatenate([np.zeros((0, c, h, w), np.uint8), *classifier.exemplars])
@@ -230,7 +253,8 @@ def save(place: str | Path, classifier: Classifier) -> None:
         "a saved model takes images of uint8; what learnt from floats or vectors is kept by pickling it",
     )
     about, weights, learning = to_parts(classifier)
-    states = {WEIGHTS: weights, EXEMPLARS: learning}
+    judged = None if learning is None else to_state(classifier.judged, classifier.preprocessing.shape)
+    states = {WEIGHTS: weights, EXEMPLARS: learning, JUDGED: judged}
     parts = {name: checkpoint.pack(state) for name, state in states.items() if state is not None}
     about["files"] = {
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
@@ -244,9 +268,13 @@ def save(place: str | Path, classifier: Classifier) -> None:
     try:
         for name, content in parts.items():
             write(next_name(folder / name), content)
-        write(folder / "model.json", (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode())
+        write(folder / "model.json", as_json(about))
     finally:
         settle(folder)  # also delete what a failing disk left
+
+
+def as_json(about: dict[str, Any]) -> bytes:
+    return (json.dumps(about, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def learnt_more(folder: Path, tasks: int) -> bool:
@@ -259,7 +287,7 @@ def learnt_more(folder: Path, tasks: int) -> bool:
 
 def settle(folder: Path) -> None:
     """End a replacement that was begun: rename the files that model.json names, delete the others."""
-    for name in ("model.json", WEIGHTS, EXEMPLARS):
+    for name in ("model.json", *TENSORS):
         for written in (name, str(next_name(Path(name)))):
             for partial in folder.glob(f".{written}.*.partial"):
                 partial.unlink()
@@ -267,7 +295,7 @@ def settle(folder: Path) -> None:
         files = read_about(folder).files
     except Refused:
         return  # no model yet, or not one of ours
-    for name in (WEIGHTS, EXEMPLARS):
+    for name in TENSORS:
         coming = next_name(folder / name)
         if name not in files:
             coming.unlink(missing_ok=True)

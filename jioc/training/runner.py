@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
 from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model
+from jioc.training.judged import Judged, checksums, no_checksums, spread
 from jioc.training.store import Store
 from jioc.types import Task
 
@@ -73,6 +75,7 @@ class Run:
         self.commits: list[str | None] = []  # of the code that trained, the first one first
         self.rows: list[TaskRow] = []  # of the tasks learnt
         self.earlier = 0  # tasks that were learnt before this run
+        self.checksums: list[np.ndarray] = []  # of the training images of each class
         self.spent = 0.0  # seconds that this task took before the last resume
         self.started = time.perf_counter()
 
@@ -197,6 +200,7 @@ class Run:
         """The classifier learnt so far. `earlier`: counts of the classes that were learnt before the run."""
         sizes = self.scenario.sizes[: self.done]
         n, before, pixels = sum(sizes), earlier or [], self.dataset.train_x
+        keep = self.config.keep_test if exemplars else 0
         held = self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
         return model.Classifier(
             config=self.config,
@@ -208,8 +212,22 @@ class Run:
             exemplars=[pixels[index.numpy()] for index in held] if exemplars else None,
             generators={name: (g.device.type, g.get_state()) for name, g in self.generators.items()},
             counts=[*before, *self.scenario.counts[len(before) : n]],
-            row=self.rows[-1] if self.rows else None,
+            judged=Judged(
+                list(self.rows), self._tests(n, keep), self._trained(n) if keep else no_checksums()
+            ),
         )
+
+    def _tests(self, classes: int, keep: int) -> list[np.ndarray]:
+        """The test images of each class that are kept with the model."""
+        pixels = build.evaluated(self.dataset, self.scenario)[0]
+        size = pixels[:1].nbytes
+        return [pixels[spread(index, keep, classes, size)] for index in self.scenario.test[:classes]]
+
+    def _trained(self, classes: int) -> np.ndarray:
+        """The checksums of the training images of the classes so far; each is computed once."""
+        for index in self.scenario.train[len(self.checksums) : classes]:
+            self.checksums.append(checksums(self.dataset.train_x[i] for i in index))
+        return np.unique(np.concatenate([no_checksums(), *self.checksums[:classes]]))
 
     # --- events ---
 

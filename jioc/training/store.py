@@ -146,6 +146,13 @@ def model_folder(place: Path) -> Path:
     return folder
 
 
+def account_folder(model: Path) -> Path:
+    """The folder in a model's own for the figures of what it has learnt on; a link there is refused."""
+    place = model / "learnt"
+    refuse_if(place.is_symlink(), f"{str(place)!r} is a link, and not used")
+    return place
+
+
 def unfinished(folder: Path) -> str | None:
     """Say how far a run has come that has not learnt all its classes; None for any other."""
     try:
@@ -165,5 +172,5 @@ def _left_by_a_run(path: Path) -> bool:
 
 def _is_partial(path: Path) -> bool:
     """Whether this is a file or a checkpoint that was cut short: .result.json.4711.partial."""
-    names = r"config\.yaml|result\.json|model\.json|(model|exemplars)\.next\.safetensors"
+    names = r"config\.yaml|result\.json|model\.json|(model|exemplars|judged)\.next\.safetensors"
     return re.fullmatch(rf"\.(({names})\.\d+|\d+)\.partial", path.name) is not None

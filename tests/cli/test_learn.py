@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -16,6 +17,7 @@ from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Refused
 from jioc.resolve.derive import resolve
+from jioc.training.model import TENSORS
 
 QUICK = ["--backbone", "tiny", "--mean", "0.3", "--std", "0.4"]
 QUICK += ["--memory", "24", "--epochs", "2", "--device", "cpu"]
@@ -68,6 +70,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+def models(folder: Path) -> dict[str, bytes]:
+    return {name: content for name, content in contents(folder).items() if name in ("model.json", *TENSORS)}
+
+
 def test_learning_that_diverges_in_its_last_step_leaves_the_model_as_it_was(
     place: Path, run: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -90,14 +96,17 @@ def test_a_run_and_learning_on_give_the_weights_of_one_run(
     told = capsys.readouterr().out
     new = json.loads((whole / "result.json").read_bytes())["tasks"][-1]["cnn"]["new"]
     assert "24 exemplars of 6 classes; images of new ones: 6 (16), 7 (16)" in told
-    assert f"right among all classes: cnn {new:.2f}" in told
+    assert "of 24 test images of 6 old classes and 8 of new ones, right among all 8 classes" in told
+    judged = json.loads(before["result.json"])["tasks"][-1]["cnn"]["all"]
+    assert f"(before {judged:5.2f})   new {new:5.2f}\n" in told
     after = contents(run)
-    models = {"model.json", "model.safetensors", "exemplars.safetensors"}
-    assert {
-        name for name in after if after[name] != before.get(name)
-    } == models and before.keys() == after.keys()
+    changed = {name for name in after if after[name] != before.get(name)}
+    assert changed == {*models(run), "learnt/result.json"} and before.keys() <= after.keys()
     assert after["model.safetensors"] == (whole / "model.safetensors").read_bytes()
     assert after["exemplars.safetensors"] == (whole / "exemplars.safetensors").read_bytes()
+    mine, theirs = (jioc.load(folder).judged for folder in (run, whole))
+    assert all(np.array_equal(a, b) for a, b in zip(mine.tests, theirs.tests, strict=True))
+    assert np.array_equal(mine.trained, theirs.trained) and len(mine.trained) == 128
     assert jioc.load(run).classes == list("01234567")
     assert str(place) not in before["model.json"].decode() + after["model.json"].decode()
 
@@ -121,7 +130,7 @@ def test_elsewhere_with_other_settings(place: Path, run: Path, tmp_path: Path) -
         assert (
             main(["learn", str(run), str(place / "two"), "--device", "cpu", "--out", str(out), *words]) == 0
         )
-        return contents(out)
+        return models(out)
 
     plain, again, longer = learnt("a"), learnt("b"), learnt("e", "--epochs", "3")
     seeded, reseeded = learnt("c", "--seed", "5"), learnt("d", "--seed", "5")
@@ -328,7 +337,7 @@ def test_what_was_killed_while_it_wrote_elsewhere_can_be_said_again(
         (out / left).write_bytes(b"")
     words = ["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1", "--out", str(out)]
     assert main(words) == 0
-    assert sorted(os.listdir(out)) == [".lock", "exemplars.safetensors", "model.json", "model.safetensors"]
+    assert sorted(os.listdir(out)) == sorted([".lock", "learnt", "model.json", *TENSORS])
     assert main(words) == 2
 
 
@@ -351,3 +360,81 @@ def test_a_model_from_before_an_option_existed_learns_with_its_default(place: Pa
     (run / "model.json").write_text(json.dumps(about))
     assert main(["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]) == 0
     assert json.loads((run / "model.json").read_bytes())["config"]["options"]["kd_weight"] == 1.0
+
+
+def test_what_learning_costs_the_old_classes_is_told_and_kept(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--data", str(place / "six"), "--tasks", "1", *QUICK, "--first-epochs", "30"]
+    assert main(["run", "finetune", *words, "--out", str(tmp_path / "r")]) == 0  # it forgets
+    model = jioc.load(tmp_path / "r")
+    known = model.row
+    assert known is not None and known.cnn.all is not None and known.cnn.all > 60
+    learn = ["learn", str(tmp_path / "r"), str(place / "two"), "--device", "cpu", "--epochs", "15"]
+    capsys.readouterr()
+    assert main(learn) == 0
+    after = jioc.load(tmp_path / "r")
+    tests = np.concatenate(model.judged.tests)
+    y = np.repeat([*model.classes], [len(images) for images in model.judged.tests])
+    old = 100 * float((np.array(after.predict(tests)) == y).mean())
+    row = json.loads((tmp_path / "r" / "learnt" / "result.json").read_bytes())["tasks"][-1]["cnn"]
+    assert row["before"] == known.cnn.all and row["old"] == old < known.cnn.all - 20
+    assert row["all"] == pytest.approx((6 * old + 2 * row["new"]) / 8) and row["new"] > old
+    told = capsys.readouterr().out
+    figures = f"all {row['all']:5.2f}   old {old:5.2f} (before {known.cnn.all:5.2f})   new {row['new']:5.2f}"
+    assert "of 24 test images of 6 old classes and 8 of new ones, right among all 8 classes" in told
+    assert f"  cnn   {figures}\n" in told
+    assert main(["table", str(tmp_path / "r"), "--by-task"]) == 0
+    assert f"{row['all']:.2f}" in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "r"), "-o", str(tmp_path / "page.html")]) == 0
+
+
+def test_who_keeps_no_test_images_is_told_that_nothing_is_known(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    learn = ["learn", str(run), str(place / "two"), "--device", "cpu", "--epochs", "1"]
+    assert main([*learn, "--keep-test", "0", "--out", str(tmp_path / "none")]) == 0
+    assert "(before " in capsys.readouterr().out
+    kept = jioc.load(tmp_path / "none").judged
+    assert not any(map(len, kept.tests)) and not len(kept.trained) and len(kept.rows) == 3
+    nine = write_digits(tmp_path / "nine", "9", 5)
+    for file in ("none", "run"):  # one that keeps none, and a copy without its judged.safetensors
+        (run / "judged.safetensors").unlink(missing_ok=True)
+        words = ["learn", str(tmp_path / file), str(nine), "--device", "cpu", "--epochs", "1"]
+        assert main(words) == 0
+        told = capsys.readouterr().out
+        assert "all     –   old     –   new" in told
+        assert "keeps no test image of old classes, so what it has forgotten is not known" in told
+        lost = "figures of its earlier tasks were not kept" in told
+        assert lost == (file == "run") == (not (tmp_path / file / "learnt").exists())
+    assert not any(map(len, jioc.load(tmp_path / "none").judged.tests))  # it still keeps none
+
+
+def test_a_test_image_that_is_trained_on_is_one_no_longer(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tests = jioc.load(run).judged.tests
+    more = write_digits(tmp_path / "more" / "train", "6", 5).parent
+    shutil.copytree(more / "train", more / "test")
+    (more / "test" / "6" / "0.png").rename(more / "test" / "6" / "other.png")
+    shutil.copytree(place / "two" / "7", more / "test" / "6", dirs_exist_ok=True)
+    for part, image in (("train", tests[5][0]), ("test", tests[5][1])):
+        (more / part / "5").mkdir()
+        Image.fromarray(image[0]).save(more / part / "5" / "a.png")
+    words = ["--known", "add", "--device", "cpu", "--epochs", "1"]
+    assert main(["learn", str(run), str(more), *words]) == 0
+    out, err = capsys.readouterr()
+    assert "test images that are among the new training images, and no longer used: 1\n" in err
+    assert "of 23 test images of 6 old classes" in out  # and the one given twice counts once
+    assert len(jioc.load(run).judged.tests[5]) == 3
+
+
+def test_a_link_in_the_place_of_the_figures_is_refused(
+    place: Path, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other").mkdir()
+    (run / "learnt").symlink_to(tmp_path / "other")
+    before = contents(run)
+    assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == 2
+    assert "learnt' is a link, and not used" in capsys.readouterr().err
+    assert contents(run) == before and not os.listdir(tmp_path / "other")

@@ -189,6 +189,7 @@ def test_wrong_words_do_not_wait_for_torch() -> None:
         ["predict", "nowhere", "x"],
         ["learn", "nowhere", "x"],
         ["export", "nowhere"],
+        ["evaluate", "nowhere", "x"],
         ["predict", "--top"],
     ):
         told = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)

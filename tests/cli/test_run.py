@@ -227,3 +227,24 @@ def test_a_model_that_diverges_in_its_last_step_is_not_kept(
     told = capsys.readouterr().err
     assert why in told and "training has diverged; a smaller --lr may help" in told
     assert not (tmp_path / "x" / "result.json").exists() and not (tmp_path / "x" / "model.json").exists()
+
+
+def test_a_run_is_resumed_by_its_folder_alone_and_runs_no_file_that_it_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    assert main(["run", "replay", *QUICK, "--seed", "3", "--out", str(out)]) == 0
+    before = files(out)
+    assert main(["run", "--out", str(out), "--resume"]) == 0
+    assert files(out) == before and "the run is finished" in " ".join(capsys.readouterr().err.split())
+    assert main(["run", f"--out={out}", "--resume", "--memory", "50"]) == 2
+    assert "holds another run: memory differ" in capsys.readouterr().err
+    assert main(["run", "--out", str(tmp_path / "none"), "--resume"]) == 2
+    assert "jioc run needs a method" in capsys.readouterr().err
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')")
+    config = yaml.safe_load((out / "config.yaml").read_text())
+    for name in ("method", "data"):
+        (out / "config.yaml").write_text(yaml.safe_dump(config | {name: str(trap)}))
+        assert main(["run", "--out", str(out), "--resume"]) == 2
+        assert f"the {name} of the run in" in capsys.readouterr().err and not (tmp_path / "sprung").exists()

@@ -22,10 +22,19 @@ from jioc.cli import main as cli
         (["{}/pets", "--image-size", "2"], "--image-size"),
         (["{}/pets", "--image-size", "64", "--canvas", "32"], "--canvas 32 is smaller"),
         (["cifar1000"], "did you mean 'cifar100'"),
+        (["{}/empti"], "there is no folder '{}/empti'; did you mean '{}/empty'?"),
+        (["imagenet"], "'imagenet' is known by its folder alone"),
+        (["empti"], "--data: there is no folder 'empti'; did you mean 'empty'?"),
+        (["bananas"], "--data: there is no folder 'bananas' here; data sets that have a name are cifar10,"),
     ],
 )
 def test_a_wrong_place_gets_one_sentence(
-    folder: Path, tmp_path: Path, words: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    tmp_path: Path,
+    words: list[str],
+    told: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "file.txt").write_text("x")
     (tmp_path / "empty").mkdir()
@@ -33,6 +42,7 @@ def test_a_wrong_place_gets_one_sentence(
     (tmp_path / "hollow" / "a").mkdir(parents=True)
     (tmp_path / "broken" / "a").mkdir(parents=True)
     (tmp_path / "broken" / "a" / "x.png").write_text("x")
+    monkeypatch.chdir(tmp_path)
     assert cli.main(["data", "check", *(word.format(tmp_path) for word in words)]) == 2
     said = capsys.readouterr().err.splitlines()
-    assert told in said[-1] and said[-1].startswith("jioc: ")
+    assert told.replace("{}", str(tmp_path)) in said[-1] and said[-1].startswith("jioc: ")

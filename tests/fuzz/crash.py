@@ -12,6 +12,7 @@ from fuzz import places
 from fuzz.bench import Bench, Outcome
 from fuzz.places import Line
 from helpers.runs import outcome
+from jioc.training.model import TENSORS
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ COMMANDS = {
 
 def model(folder: Path) -> list[bytes]:
     """The files of a model; a new one may still lie under its first name (`training/model.py`)."""
-    files = [folder / "model.json", folder / "model.safetensors", folder / "exemplars.safetensors"]
+    files = [folder / name for name in ("model.json", *TENSORS)]
     coming = [path.with_name(f"{path.stem}.next{path.suffix}") for path in files]
     return [(new if new.exists() else path).read_bytes() for path, new in zip(files, coming, strict=True)]
 

@@ -37,6 +37,7 @@ PREDICT = Line("predict run photos/0/0.png", ("run", "photos"))
 PREDICT_JSON = Line("predict run photos --json --top 3 --readout nme", ("run", "photos"))
 LEARN = Line("learn run more --epochs 1 --device cpu --out made", ("run", "more"), ("made", "cache"))
 LEARN_HELP = Line("learn run --help", ("run",))
+EVALUATE = Line("evaluate run photos --json -o out/page.html", ("run", "photos"), ("out",))
 EXPORT = Line("export run --onnx out/model.onnx", ("run",), ("out",), patience=6)
 CONFIG = Line(
     "run --config config.yaml --data-cache HERE/cache --dry-run",
@@ -62,6 +63,7 @@ READERS: dict[str, list[Line]] = {  # a place where a file is read, and the comm
     "run/model.json": [PREDICT, PREDICT_JSON, LEARN, LEARN_HELP, EXPORT],
     "run/model.safetensors": [PREDICT, LEARN],
     "run/exemplars.safetensors": [LEARN],
+    "run/judged.safetensors": [LEARN, EVALUATE],
     "run/config.yaml": [RESUME, LEARN],
     "run/log.jsonl": [RESUME],
     "run/.lock": [RESUME],
@@ -75,7 +77,7 @@ READERS: dict[str, list[Line]] = {  # a place where a file is read, and the comm
     "photos.csv": [CSV, CSV_RUN],
     "order": [ORDER],
     "odd.png": [IMAGE],
-    "photos/0/1.png": [CHECK],
+    "photos/0/1.png": [CHECK, EVALUATE],
     "photos/5": [CHECK],
     "cache/*/about.json": [CHECK],
     "cache/*/pixels.npy": [CHECK],

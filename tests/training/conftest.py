@@ -39,6 +39,6 @@ def copy(saved: Path, tmp_path: Path) -> Path:
     """A copy of the model, without the run."""
     folder = tmp_path / "copy"
     folder.mkdir()
-    for file in ("model.json", "model.safetensors", "exemplars.safetensors"):
+    for file in ("model.json", "model.safetensors", "exemplars.safetensors", "judged.safetensors"):
         shutil.copy(saved / file, folder)
     return folder

@@ -36,7 +36,7 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_again(
         raise RuntimeError(f"unable to open file <{path}>: No such file or directory (2)")  # as torch says it
 
     monkeypatch.setattr("jioc.training.checkpoint.unpack", torn)
-    assert jioc.load(copy).classes and len(reads) == 2
+    assert jioc.load(copy, judged=False).classes and len(reads) == 2
 
 
 class Trap:
@@ -195,6 +195,31 @@ def test_exemplars_that_do_not_fit_are_refused(copy: Path, change: Callable[[Any
     jioc.load(copy)  # to predict, nobody reads them
     with pytest.raises(Refused, match="holds no whole model"):
         jioc.load(copy, to_learn=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: state.pop("rows"),
+        lambda state: state.__setitem__("rows", [{"task": 1}]),
+        lambda state: state["rows"][0].__setitem__("classes", [0, 99]),
+        lambda state: state["held"].__setitem__(0, 10**9),
+        lambda state: state["held"].__setitem__(0, -1),
+        lambda state: state["held"].pop(),
+        lambda state: state.__setitem__("images", torch.zeros(200, 3, 8, 8, dtype=torch.uint8)),
+        lambda state: state.__setitem__("trained", torch.zeros(2, 2)),
+        lambda state: state.__setitem__("trained", "all"),
+    ],
+)
+def test_what_a_model_was_judged_by_is_refused_where_it_does_not_fit(
+    copy: Path, change: Callable[[Any], Any]
+) -> None:
+    state = unpack(copy / "judged.safetensors")
+    change(state)
+    signed(copy, pack(state), "judged.safetensors")
+    jioc.load(copy, judged=False)  # to predict, nobody reads it
+    with pytest.raises(Refused, match="holds no whole model"):
+        jioc.load(copy)
 
 
 def test_a_method_in_a_file_is_not_run_unasked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

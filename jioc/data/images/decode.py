@@ -37,6 +37,10 @@ UNREADABLE = "cannot be read: "  # how a reason begins that lies in the system, 
 DEFLATED = 1032  # bytes that deflate packs into one at best
 LEVELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the colour type of a PNG
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+BRANDS = {  # of the files whose fifth to eighth bytes are ftyp
+    **dict.fromkeys([b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"], "a HEIC image"),
+    **dict.fromkeys([b"avif", b"avis"], "an AVIF image"),
+}
 GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 
 
@@ -76,7 +80,7 @@ def open_image(raw: bytes) -> ImageFile.ImageFile:
     try:
         image = Image.open(io.BytesIO(raw), formats=FORMATS)
     except UnidentifiedImageError:
-        raise Unusable("is not an image of a known format") from None
+        raise Unusable(_unknown_format(raw)) from None
     except Image.DecompressionBombError:
         raise Unusable(f"claims more than {MOST_PIXELS:,} pixels and is not opened") from None
     except Exception as error:
@@ -87,6 +91,14 @@ def open_image(raw: bytes) -> ImageFile.ImageFile:
     if max(width, height) > MOST_SIDE:
         raise Unusable(f"claims {width:,} x {height:,} pixels, a side of which is over {MOST_SIDE:,}")
     return image
+
+
+def _unknown_format(raw: bytes) -> str:
+    """Name the formats of telephones, which Pillow does not read alone."""
+    kind = BRANDS.get(raw[8:12]) if raw[4:8] == b"ftyp" else None
+    if kind is None:
+        return "is not an image of a known format"
+    return f"is {kind}, which is not read; save it as JPEG (heif-convert, or the telephone's own settings)"
 
 
 def shorter_side(path: str) -> int:

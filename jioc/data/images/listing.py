@@ -126,6 +126,16 @@ def normalise_name(name: str) -> str:
     return unicodedata.normalize("NFC", name)
 
 
+def alike_but_for_case(names: list[str]) -> list[tuple[str, str]]:
+    """Pairs of classes whose names differ in case alone."""
+    first: dict[str, str] = {}
+    return [(other, name) for name in names if (other := first.setdefault(name.casefold(), name)) != name]
+
+
+def note_case(one: str, other: str) -> str:
+    return f"the classes {one!r} and {other!r} differ in case alone, and are taken for two"
+
+
 def is_litter(name: str) -> bool:
     """Whether a file is hidden, or one that a file manager left."""
     return name.startswith(".") or name.lower() in LITTER

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jioc.data.images.listing import TRAIN, File, Listing
+from jioc.data.images.listing import TRAIN, File, Listing, alike_but_for_case, note_case
 from jioc.errors import Refused
 from jioc.events import Callback, Note
 from jioc.text import counted
 
+SAME_FILE = "is the same file as"
 SHOWN = 5  # of the files left out, on the screen; the record names all
 
 
@@ -50,12 +51,14 @@ def select(decoded: DecodedFiles, seed: int, share: float, official: bool, teste
     label = np.array([file.label for file in files], np.int64)
     skipped = [*listing.bad, *((files[row].path, why) for row, why in sorted(decoded.bad.items()))]
     notes = [*listing.notes, *_note_two_labels(good, twin, label, files, listing.classes)]
+    if not official:
+        notes += [note_case(*pair) for pair in alike_but_for_case(listing.classes)]
     train, test = good[good < len(listing.train)], good[good >= len(listing.train)]
     split: dict[str, Any] = {"made": listing.test is None}
     if listing.test is None:
         if not official:
             again = train[(twin[train] != train) & (label[twin[train]] == label[train])]
-            skipped += [(files[r].path, f"is the same file as {files[twin[r]].path!r}") for r in again]
+            skipped += [(files[r].path, f"{SAME_FILE} {files[twin[r]].path!r}") for r in again]
             train = np.setdiff1d(train, again)
         test = _draw_test(train, label, listing.classes, seed, share)
         train = np.setdiff1d(train, test)
@@ -134,6 +137,8 @@ def tell_skipped(record: dict[str, Any], on_bad: str, tell: Callback, every: boo
         file, why = skipped[0]
         more = f" (and {len(skipped) - 1:,} more)" if len(skipped) > 1 else ""
         raise Refused(f"{file!r} {why}{more}; --on-bad skip leaves such files out")
+    if not every:
+        skipped = _copies_once(skipped)
     shown = skipped if every else skipped[:SHOWN]
     for file, why in shown:
         tell(Note(f"{file!r} {why}; it is left out"))
@@ -144,3 +149,12 @@ def tell_skipped(record: dict[str, Any], on_bad: str, tell: Callback, every: boo
     for text in notes:
         if text not in named:
             tell(Note(text))
+
+
+def _copies_once(skipped: list[Any]) -> list[Any]:
+    """Name the first of the second copies of files, and how many more there are."""
+    copies = [pair for pair in skipped if pair[1].startswith(SAME_FILE)]
+    if len(copies) < 2:
+        return skipped
+    (file, why), more = copies[0], len(copies) - 1
+    return [*(pair for pair in skipped if pair not in copies), (file, f"{why} (and {more:,} more such)")]

@@ -181,6 +181,11 @@ UNUSABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "long bomb": (lambda p: p.write_bytes(_png(1, 80_000_000, b"\0\1\2\3")), "a side of which is over"),
     "wide bomb": (lambda p: p.write_bytes(_png(80_000_000, 1, b"\0\1\2\3")), "a side of which is over"),
     "zero bytes": (lambda p: p.write_bytes(b""), "is empty"),
+    "HEIC": (
+        lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"),
+        "is a HEIC image, which is not read; save it as JPEG (heif-convert",
+    ),
+    "a film": (lambda p: p.write_bytes(b"\0\0\0\x18ftypisom"), "is not an image of a known format"),
     "no image": (lambda p: p.write_text("hello"), "is not an image of a known format"),
     "bomb": (lambda p: p.write_bytes(_png(30_000, 30_000)), "is not opened"),
     "smaller bomb": (lambda p: p.write_bytes(_png(10_000, 10_000)), "10,000 x 10,000 pixels"),

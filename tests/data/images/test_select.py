@@ -100,3 +100,39 @@ def test_a_check_names_all_that_is_left_out_and_a_dry_run_where_that_is_told(
     assert told == [*named[:5], "note: left out besides: 3; jioc data check names them all"]
     assert cli.main(["data", "check", str(folder)]) == 0
     assert capsys.readouterr().err.splitlines() == named
+
+
+def test_copies_of_files_are_noted_once_and_a_check_names_them_all(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for i in range(7, 10):
+        (folder / "cat" / f"{i}.png").write_bytes((folder / "cat" / "0.png").read_bytes())
+    assert read(folder)[1] == [
+        "'cat/7.png' is the same file as 'cat/0.png' (and 2 more such); it is left out"
+    ]
+    assert cli.main(["data", "check", str(folder)]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told == [f"note: 'cat/{i}.png' is the same file as 'cat/0.png'; it is left out" for i in (7, 8, 9)]
+
+
+def test_classes_that_differ_in_case_alone_are_noted(tmp_path: Path) -> None:
+    for i, name in enumerate(("Dog", "cat")):
+        class_folders(tmp_path / "a", {name: 3}, first=10 * i)
+    rows = [
+        f"a/{name}/{i}.png,{label}\n" for name, label in (("Dog", "Dog"), ("cat", "dog")) for i in range(3)
+    ]
+    (tmp_path / "list.csv").write_text("".join(["path,label\n", *rows]))
+    d, told = read(tmp_path / "list.csv")
+    assert d.classes == ["Dog", "dog"]
+    assert told == ["the classes 'Dog' and 'dog' differ in case alone, and are taken for two"]
+    assert read(tmp_path / "a")[1] == []
+
+
+def test_a_check_of_very_few_images_tells_what_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = class_folders(tmp_path / "ones", {"a": 1, "b": 1})
+    assert cli.main(["data", "check", str(place), "--counts"]) == 0
+    out, err = capsys.readouterr()
+    assert "ones: 2 classes, 2 training and 0 test images" in out
+    assert "there is no image to judge by" in " ".join(err.split())

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from jioc.config import Config, Coordination, index
 from jioc.device import distributed, streams
+from jioc.device.compile import keep_compiled
 from jioc.errors import refuse_if
 from jioc.results import Environment
 
@@ -85,6 +86,8 @@ def set_up_torch(execution: Execution, deterministic: bool) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = execution.precision != "fp32"
     torch.backends.cudnn.deterministic = deterministic
     torch.backends.cudnn.benchmark = not deterministic
+    if execution.compile:
+        keep_compiled()
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(deterministic, warn_only=True)

@@ -50,6 +50,42 @@ DEEP = Shape((16, 32, 64, 128), 1, "B", "")
 WIDE = Shape((64, 128), 1, "B", "")  # channels in blocks, a shortcut with weights
 
 
+def mend_interpreter() -> None:
+    """Let Triton's interpreter take an array of one for a number, which numpy has ceased to do."""
+    import triton.runtime.interpreter as interpreter
+
+    patch = interpreter._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:
+        patch(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+    interpreter._patch_lang_tensor = patched
+
+
+def interpreted_halves(stem: str) -> None:
+    """In float16 as near to float64 as torch's autocast is; the interpreter multiplies no bf16."""
+    mend_interpreter()
+    from jioc.nets import fused
+    from jioc.nets.fused.run import run
+
+    fused.POOLING = True
+    g = torch.Generator().manual_seed(1)
+    ours = made(PAIR, "cpu", stem=stem)
+    cast, exact = copy.deepcopy(ours), copy.deepcopy(ours).double()
+    x, k = (torch.randn(size, generator=g) for size in ((16, 3, 16, 16), (16, 32)))
+    with torch.autocast("cpu", torch.float16):
+        usual = cast(x)[0]
+    features, wanted = run(ours, x, dtype=torch.float16)[0], exact(x.double())[0]
+    for out in (features, usual.float(), wanted):
+        (out * k).sum().backward()
+
+    def off(net: ResNet) -> float:
+        return sum(apart(p.grad, q.grad) for p, q in zip(net.parameters(), exact.parameters(), strict=True))
+
+    assert apart(features, wanted) < 1.5 * apart(usual, wanted) and off(ours) < 1.2 * off(cast)
+
+
 def interpreted(
     shape: Shape,
     side: int,
@@ -61,22 +97,13 @@ def interpreted(
     positions: int = 2,
     images: int = 2,
     near: float = 1e-6,
-    dtype: torch.dtype = torch.float32,
 ) -> None:
-    """In `dtype` against float64: outputs, every gradient, running statistics, and the frozen network.
+    """In float32 against float64: outputs, every gradient, running statistics, and the frozen network.
 
     Weights are `scale` times as large as usual, and the running statistics follow where they are `known`.
     `near`: how far apart outputs may be; a batch norm of few values enlarges rounding.
     """
-    import triton.runtime.interpreter as interpreter
-
-    patch = interpreter._patch_lang_tensor
-
-    def patched(tensor: Any, scope: Any) -> None:  # numpy has ceased to take an array of one for a number
-        patch(tensor, scope)
-        scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
-
-    interpreter._patch_lang_tensor = patched
+    mend_interpreter()
     from jioc.nets import fused
     from jioc.nets.fused import layers
     from jioc.nets.fused.run import run
@@ -95,7 +122,7 @@ def interpreted(
 
     def compare() -> torch.Tensor:
         """The outputs agree; a random product of each with each."""
-        (features, maps), (wanted, kept) = run(net, x, cosine, dtype), twin(x.double(), cosine)
+        (features, maps), (wanted, kept) = run(net, x, cosine, torch.float32), twin(x.double(), cosine)
         total = torch.zeros(2, dtype=torch.float64)
         for out, expected in zip([features, *maps], [wanted, *kept], strict=True):
             assert apart(out, expected) < near
@@ -125,18 +152,28 @@ def interpreted(
         "WIDE, 16",
         "WIDE, 10, programs=1",  # tiles that are not whole, gradients in one part
         "NARROW, 8, scale=1e5",  # more than 64 bits hold in one unit
-        "NARROW, 8, scale=1e-3",
+        "NARROW, 8, scale=1e-3, near=3e-6",  # each program rounds its sums to the unit
         "NARROW, 8, scale=100, known=False",  # within one step
         "NARROW, 16, stem='cifar-pool', cosine=True, near=3e-6",
         "DEEP, 32, stem='imagenet', images=24, near=3e-6",  # down to a map of 1x1
         "DEEP, 32, stem='imagenet', images=11, positions=8, near=1e-5",
-        "PAIR, 16, stem='imagenet', images=16, near=1e-2, dtype=torch.float16",  # the interpreter has no bf16
     ],
 )
 def test_the_kernels_compute_the_network(case: str) -> None:
+    interpret(f"interpreted({case})")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+def test_in_halves_they_are_as_near_as_autocast(stem: str) -> None:
+    interpret(f"interpreted_halves({stem!r})")
+
+
+def interpret(call: str) -> None:
+    """Call a function of this file in a process that has Triton's interpreter on."""
     pytest.importorskip("triton", reason="the kernels are written in Triton, which is not installed")
     here, path = os.path.dirname(__file__), os.pathsep.join([str(ROOT), str(ROOT / "tests")])
-    argv = [sys.executable, "-c", f"from test_run import *; interpreted({case})"]
+    argv = [sys.executable, "-c", f"from test_run import *; {call}"]
     env = {**os.environ, "PYTHONPATH": path, "TRITON_INTERPRET": "1"}
     subprocess.run(argv, check=True, cwd=here, env=env, timeout=600)
 

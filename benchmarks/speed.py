@@ -1,11 +1,14 @@
 """Images a second of a training step with a teacher: the usual loop, and ours in several ways, in one run.
 
     python benchmarks/speed.py --backbone resnet32 --pack 6 [--json FILE]
+    python benchmarks/speed.py --backbone resnet18 --stem imagenet --only compiled --pack 6 --profile
+    python benchmarks/speed.py --second-start
 
 The usual loop is written here as toolboxes write it: PIL transforms per image in a loader whose workers start
 anew every epoch, fp32 launched op by op, the loss and the hits read back every step. All variants train the
 second task of ten (20 classes, 5,000 new images, 2,000 exemplars, batch 128) of iCaRL on random images of
 CIFAR's size; ours through the product's own `fit`. On a CPU everything is smaller and there is no graph.
+A network whose stem pools is trained twice: by torch's compiler, and by the kernels of `nets/fused`.
 """
 
 import argparse
@@ -20,7 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kernel_time
 import numpy as np
+import starts
 import torch
 import torch.nn.functional as F
 from PIL import Image, ImageEnhance, ImageOps
@@ -32,6 +37,7 @@ from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.errors import Refused, exit_status
 from jioc.events import Epoch, Event
 from jioc.grid.pack import own_stream
+from jioc.nets import fused
 from jioc.nets.incremental import build
 from jioc.resolve.derive import resolve
 from jioc.training.execution import commit
@@ -172,14 +178,14 @@ def chosen(args: argparse.Namespace, **values: Any) -> Config:
     )
 
 
-def train_second_task(run: Run, exemplars: int) -> None:
+def train_second_task(run: Run, exemplars: int, old: int = 10) -> None:
     """The second task's fit, with so many exemplars of each class of a first task that was not learnt."""
     method = run.method
-    method.net.grow(10, method.generator)
-    method.memory.classes = [torch.from_numpy(index[:exemplars]) for index in run.scenario.train[:10]]
+    method.net.grow(old, method.generator)
+    method.memory.classes = [torch.from_numpy(index[:exemplars]) for index in run.scenario.train[:old]]
     method.keep_teacher()
     task, arrived = run.arrival(1)
-    method.net.grow(10, method.generator)
+    method.net.grow(task.n_new, method.generator)
     run.engine.fit(method, task, arrived.with_memory(method.memory))
 
 
@@ -190,6 +196,24 @@ def alone(data: Dataset, args: argparse.Namespace, **values: Any) -> tuple[float
     epochs = [epoch for _, epoch in timed]
     speed = statistics.median(epoch.images_per_second for epoch in epochs[1:])
     return speed, epochs[0].seconds - epochs[0].images / speed
+
+
+def profiled(data: Dataset, args: argparse.Namespace, **values: Any) -> dict[str, Any]:
+    """Where the device's time goes in the third epoch, and print it per step."""
+    watch, found = kernel_time.KernelTime(), dict[str, Any]()
+
+    class Watched(list[tuple[float, Epoch]]):
+        def append(self, item: tuple[float, Epoch]) -> None:
+            super().append(item)
+            if len(self) == 2:
+                watch.start()
+            elif len(self) == 3:
+                found.update(watch.stop())
+
+    timed = Watched()
+    ours(data, argparse.Namespace(**vars(args) | {"epochs": 3}), timed, **values)
+    kernel_time.show(found, -(-timed[-1][1].images // BATCH))
+    return found
 
 
 def packed(data: Dataset, args: argparse.Namespace, n: int, **values: Any) -> float:
@@ -223,9 +247,32 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument(
         "--only", nargs="*", default=None, help="variants whose names contain one of these words"
     )
+    parser.add_argument(
+        "--positions", type=int, nargs="*", default=[2], help="sides of maps to try layers.POSITIONS with"
+    )
+    parser.add_argument("--profile", action="store_true", help="show the kernels of a step, on a GPU")
+    parser.add_argument("--second-start", action="store_true", help="time the set-up of two fresh processes")
+    parser.add_argument("--one-start", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(words)
     return exit_status(lambda: measure(args))
+
+
+def by_kernels(args: argparse.Namespace) -> dict[str, int | None]:
+    """Who runs the backbone: the compiler or our kernels, for a stem that pools; else whoever serves it."""
+    if args.stem == "cifar":
+        return {"": None}
+    return {", compiler": 0} | {f", our kernels {side}": side for side in args.positions}
+
+
+def choose_kernels(side: int | None) -> None:
+    if side is None:
+        return
+    fused.POOLING = side > 0
+    if side:
+        from jioc.nets.fused import layers
+
+        layers.POSITIONS = side
 
 
 def measure(args: argparse.Namespace) -> None:
@@ -237,10 +284,19 @@ def measure(args: argparse.Namespace) -> None:
     if args.json and not args.json.parent.is_dir():
         raise Refused(f"--json: there is no folder {str(args.json.parent)!r}")
     args.workers = args.workers or (8 if cuda else 2)
-    each = 500 if cuda else 100
+    each = 500 if cuda else 20 if args.one_start else 100
     args.old = 2000 if cuda else 400
     args.images = 10 * each + args.old
     data, device = made(each), torch.device(args.device)
+    if args.one_start:
+        choose_kernels(max(args.positions) if cuda and args.stem != "cifar" else None)
+        return starts.one_start(alone, args, data)
+    if args.second_start:
+        words = ["--backbone", args.backbone, "--stem", args.stem, "--device", args.device, "--epochs", "3"]
+        found = starts.both_starts([*words, "--positions", *map(str, args.positions)])
+        if args.json:
+            args.json.write_text(json.dumps(about(args) | found, indent=1) + "\n")
+        return None
     jioc = {"coordination": {"coordinate": "jioc"}}
     if cuda:
         variants = {
@@ -254,33 +310,44 @@ def measure(args: argparse.Namespace) -> None:
         variants = {"ours": {}, "ours, JIOC": jioc, "ours, compiled": {"compile": True}}
     rows: list[tuple[str, float, float]] = [("the usual loop", usual(data, args, device), 0.0)]
     _show(rows)
-    for name, values in variants.items():
-        if args.only is None or any(word in name for word in args.only):
-            rows.append((name, *alone(data, args, **values)))
+    profiles = {}
+    for who, side in by_kernels(args).items() if cuda else [("", None)]:
+        choose_kernels(side)
+        for name, values in variants.items():
+            if args.only is None or any(word in name for word in args.only):
+                rows.append((name + who, *alone(data, args, **values)))
+                _show(rows)
+        if cuda and args.profile:
+            profiles[f"bf16 compiled{who}"] = profiled(data, args, precision="bf16")
+        for n in args.pack if cuda else []:
+            rows.append((f"ours, {n} packed{who}", packed(data, args, n, precision="bf16"), 0.0))
             _show(rows)
-    if cuda:
-        for n in args.pack:
-            rows.append((f"ours, {n} packed", packed(data, args, n, precision="bf16"), 0.0))
+            together = packed(data, args, n, precision="bf16", **jioc)
+            rows.append((f"ours, {n} packed, JIOC{who}", together, 0.0))
             _show(rows)
-            rows.append((f"ours, {n} packed, JIOC", packed(data, args, n, precision="bf16", **jioc), 0.0))
-            _show(rows)
-    if args.json:
-        device_name = (
-            torch.cuda.get_device_name()
-            if cuda
-            else f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
-        )
-        about = {
-            "commit": commit(),
-            "torch": torch.__version__,
-            "device": device_name,
-            "backbone": args.backbone,
-        }
-        table = [
-            {"variant": n, "images_per_second": s, "ratio": s / rows[0][1], "set_up_seconds": u}
-            for n, s, u in rows
-        ]
-        args.json.write_text(json.dumps({**about, "stem": args.stem, "rows": table}, indent=1) + "\n")
+        if args.json:
+            args.json.write_text(json.dumps(about(args) | kept(rows, profiles), indent=1) + "\n")
+
+
+def about(args: argparse.Namespace) -> dict[str, Any]:
+    """What was measured, and where."""
+    cuda = args.device.startswith("cuda")
+    threads = f"{platform.machine()} CPU, {torch.get_num_threads()} threads"
+    return {
+        "commit": commit(),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if cuda else threads,
+        "backbone": args.backbone,
+        "stem": args.stem,
+    }
+
+
+def kept(rows: list[tuple[str, float, float]], profiles: dict[str, Any]) -> dict[str, Any]:
+    table = [
+        {"variant": n, "images_per_second": s, "ratio": s / rows[0][1], "set_up_seconds": u}
+        for n, s, u in rows
+    ]
+    return {"rows": table} | ({"profiles": profiles} if profiles else {})
 
 
 def _show(rows: list[tuple[str, float, float]]) -> None:

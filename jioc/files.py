@@ -29,6 +29,29 @@ def write(path: Path, content: bytes) -> None:
     flush_folder(path.parent)
 
 
+def user_cache() -> Path:
+    """The user's cache folder for this program."""
+    import pooch
+
+    return Path(pooch.os_cache("jioc"))
+
+
+def cache() -> Path:
+    """The folder of what can be made again: JIOC_CACHE, or the user's cache folder."""
+    return Path(os.environ.get("JIOC_CACHE") or user_cache())
+
+
+def private_folder(path: Path) -> bool:
+    """Make a folder that only we can write to; whether it is one, and not another's or open to others."""
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.lstat()
+    except OSError:
+        return False
+    ours = not hasattr(os, "getuid") or found.st_uid == os.getuid()
+    return stat.S_ISDIR(found.st_mode) and ours and not found.st_mode & 0o022 and os.access(path, os.W_OK)
+
+
 def output(path: Path, mark: bytes, force: bool) -> Path:
     """Find the file that somebody asks for, behind any links; refuse what should not be replaced.
 

@@ -1,6 +1,8 @@
 """`jioc run --dry-run`: print what a run would do, and about how long it would take here."""
 
-from dataclasses import replace
+import time
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from jioc.data.loader import Sampler
 from jioc.events import Epoch, Note
 from jioc.methods.base import Method
 from jioc.nets.incremental import Net
+from jioc.training.evaluate import AT_ONCE, map_images
 from jioc.training.preflight import preflight
 from jioc.training.runner import ALL_KEPT, Run
 from jioc.types import Task
@@ -22,6 +25,15 @@ from jioc.types import Task
 STEPS, SPELL = 2, 0.2  # time at least so many steps and seconds
 SLOW = 5.0  # seconds: a first step that is slower counts itself, as its set-up is a small part of it
 ON_CPU = 32  # images of a timed step on a CPU, where an image takes as long in a larger batch
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run would take here; decoding is done by then, and compiling is not counted."""
+
+    images: int  # that it trains on, in all epochs
+    training: float  # seconds
+    looking: float  # seconds for passes without training: evaluating, choosing exemplars
 
 
 def show(config: Config) -> None:
@@ -42,23 +54,27 @@ def show(config: Config) -> None:
         rows.append([str(t + 1), classes, f"{new:,}", f"{exemplars:,}", str(total_epochs(config, t))])
         first += size
     table(["task", "classes", "new images", "exemplars", "epochs"], rows)
-    images, seconds = measured(run)
-    rate = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
-    compiling = "compiling, " * run.plan.execution.compile
-    print(f"{rate}: {_duration(seconds)}, without {compiling}choosing exemplars and evaluating")
+    found = measured(run)
+    rate = (
+        f"{found.images:,} images through the network at about {found.images / found.training:,.0f} a second"
+    )
+    looking = f"with {_duration(found.looking)} for choosing exemplars and evaluating"
+    compiling = ", without compiling" * run.plan.execution.compile
+    print(f"{rate} here: {_duration(found.training + found.looking)}, {looking}{compiling}")
     test = dataset.record.get("split", {}).get("test")
     test = f"{test}, which serves as the test set" if test else "the test set"
     print(f"judged by {'the held-out images' if run.scenario.held_out else test}")
 
 
-def measured(run: Run) -> tuple[int, float]:
-    """Count the images that a run trains on; estimate its seconds by a few steps of tasks 1, 2 and the last.
+def measured(run: Run) -> Estimate:
+    """Count the images that a run sees; estimate its seconds by a few steps of tasks 1, 2 and the last.
 
     The method learns every task without the steps, so that its networks grow as they would. Exemplars are the
     first images of their class, and features are random.
     """
     last, fits = len(run.scenario.sizes) - 1, list[tuple[str, int, int]]()
     paces: dict[str, dict[int, float]] = {}  # seconds an image by stage and task
+    looks, glances = Counter[int](), dict[int, float]()  # passes without training: images, seconds an image
 
     def fit(method: Method, task: Task, sampler: Sampler, *, stage: str | None = None, **how: Any) -> None:
         stage = stage or ("first" if task.n_old == 0 else "later")
@@ -67,15 +83,44 @@ def measured(run: Run) -> tuple[int, float]:
             paces.setdefault(stage, {})[task.index] = pace(run, task, sampler, stage=stage, **how)
 
     def features(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
+        looks[task.index] += len(index)
         values = torch.rand(len(index), net.width, generator=run.generators["order"])
         return F.normalize(values, dim=1).to(run.device)
 
-    run.method.memory.select = "first"
+    memory = run.method.memory
+    herds, memory.select = memory.select == "herding", "first"
     for t in range(last + 1):
         task, data = run.arrival(t)
         run.method.learn(task, replace(data, features=features), fit)
-    seconds = [n * np.interp(t, list(paces[stage]), list(paces[stage].values())) for stage, t, n in fits]
-    return sum(n for _, _, n in fits), float(sum(seconds))
+        if herds and memory.quota(task.n_seen):
+            looks[t] += len(data.new)
+        new = run.scenario.test[task.new] if task.n_old else []  # asked about as the task comes
+        looks[t] += sum(map(len, [*run.scenario.test[: task.n_seen], *new]))
+        if t in (0, 1, last):
+            glances[t] = glance(run, task)
+
+    def at(t: int, measured: dict[int, float]) -> float:
+        return float(np.interp(t, list(measured), list(measured.values())))
+
+    training = sum(n * at(t, paces[stage]) for stage, t, n in fits)
+    looking = sum(n * at(t, glances) for t, n in looks.items())
+    return Estimate(sum(n for _, _, n in fits), training, looking)
+
+
+def glance(run: Run, task: Task) -> float:
+    """Time the seconds an image takes in a pass that evaluates."""
+    index = torch.from_numpy(np.concatenate(run.scenario.test[: task.n_seen])[:AT_ONCE])
+    index = (index[:ON_CPU] if run.device.type == "cpu" else index).to(run.device)
+
+    def timed() -> float:
+        started = time.perf_counter()
+        every = map_images(
+            lambda part: run.method.readouts(run.test.plain(part))["cnn"], index, run.method.net, run.world
+        )
+        torch.cat(every).sum().item()  # waits for the device
+        return time.perf_counter() - started
+
+    return min(timed() for _ in range(1 + STEPS)) / max(1, len(index))
 
 
 def pace(run: Run, task: Task, sampler: Sampler, *, stage: str, **how: Any) -> float:

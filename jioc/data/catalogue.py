@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
+from jioc import files
 from jioc.errors import NEAR, Refused, unknown
 
 
@@ -153,15 +154,9 @@ def usual_canvas(size: int) -> int:
 def data_folder(given: Path | None) -> Path:
     """The folder of official files: the option, JIOC_DATA, `data` here, or in the user's cache folder."""
     here = Path("data") if os.path.isdir("data") else None
-    return Path(given or os.environ.get("JIOC_DATA") or here or _user_folder() / "data")
+    return Path(given or os.environ.get("JIOC_DATA") or here or files.user_cache() / "data")
 
 
 def cache_folder(given: Path | None) -> Path:
     """The folder of decoded images: the option, JIOC_CACHE, or the user's cache folder."""
-    return Path(given or os.environ.get("JIOC_CACHE") or _user_folder())
-
-
-def _user_folder() -> Path:
-    import pooch
-
-    return Path(pooch.os_cache("jioc"))
+    return Path(given or files.cache())

@@ -3,6 +3,7 @@
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -53,6 +54,13 @@ class Images:
     def prefetch(self, batches: list[Tensor]) -> None:
         """Get the next batches ready, in their order; images on the device are."""
 
+    def feed(self, parts: tuple[Tensor, ...]) -> None:
+        """Put a batch, in these parts, where a captured step reads it; images on the device are there."""
+
+    def reading_fed(self) -> AbstractContextManager[None]:
+        """Within, let `augmented` give what was fed: its parts in their order, whatever their indices."""
+        return nullcontext()
+
     def plain(self, index: Tensor) -> Tensor:
         """Images as they are, normalised: (n, c, h, w)."""
         return self.normal(self._rows(index))
@@ -73,7 +81,9 @@ class Images:
         if self.resident and isinstance(augment, Augment):
             x = maybe_compiled(_augmented, len(own))(augment, self.pixels, own, draws, self.scale, self.shift)
         else:
-            x = augment.apply(self._prefetched(index), *draws) * self.scale - self.shift
+            rows, plain = self._prefetched(index), isinstance(augment, Augment)
+            of_rows = maybe_compiled(_augmented_rows, len(own)) if plain else _augmented_rows
+            x = of_rows(augment, rows, draws, self.scale, self.shift)
         return self._centre(x)
 
     def own(self, index: Tensor) -> Tensor:
@@ -92,6 +102,12 @@ def _augmented(
     augment: Augment, pixels: Tensor, index: Tensor, draws: tuple[Tensor, ...], scale: Tensor, shift: Tensor
 ) -> Tensor:
     return augment.apply(pixels[index], *draws) * scale - shift
+
+
+def _augmented_rows(
+    augment: Augmentation, rows: Tensor, draws: tuple[Tensor, ...], scale: Tensor, shift: Tensor
+) -> Tensor:
+    return augment.apply(rows, *draws) * scale - shift
 
 
 def as_tensor(pixels: np.ndarray) -> Tensor:

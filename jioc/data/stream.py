@@ -1,10 +1,14 @@
 """Images that stay on disk: batches are gathered and sent to the device ahead of their use.
 
-They are the same rows in the same order as `Images` gives, so that training is the same.
+They are the same rows in the same order as `Images` gives, so that training is the same. A step that is
+replayed from a CUDA graph reads them from memory of the device that stays where it is: a batch is copied
+there before the step is launched, on the same stream.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -25,6 +29,8 @@ class Streamed(Images):
         self._coming: deque[tuple[Tensor, Tensor]] = deque()  # a batch, and this process's share on the CPU
         self._ready: deque[tuple[Tensor, Future[Gathered]]] = deque()
         self._spare: deque[Buffer] = deque(Buffer() for _ in range(AHEAD + 1))
+        self._fed: dict[tuple[int, int], Tensor] = {}  # by the part of a batch, and its images
+        self._part: int | None = None  # the part that a captured step reads next
         self._side = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         return as_tensor(pixels)
 
@@ -43,7 +49,23 @@ class Streamed(Images):
     def _rows(self, index: Tensor) -> Tensor:
         return self._gather(index.cpu()).on(self.device)
 
+    def feed(self, parts: tuple[Tensor, ...]) -> None:
+        for i, index in enumerate(parts):
+            rows = self._prefetched(index)
+            self._fed.setdefault((i, len(index)), torch.empty_like(rows)).copy_(rows)
+
+    @contextmanager
+    def reading_fed(self) -> Iterator[None]:
+        self._part = 0
+        try:
+            yield
+        finally:
+            self._part = None
+
     def _prefetched(self, index: Tensor) -> Tensor:
+        if self._part is not None:
+            self._part += 1
+            return self._fed[self._part - 1, len(index)]
         if not self._ready or not _same(self._ready[0][0], index):  # another batch than the next one
             return super()._prefetched(index)
         _, future = self._ready.popleft()

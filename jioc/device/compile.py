@@ -2,9 +2,11 @@
 
 `torch.compile` is given a function of (backbone, x), so that a module's weights are inputs and any backbone
 of the same shape runs the same kernels. Heads grow and stay outside. A batch of another size, such as an
-epoch's last, runs as it is: compiling for it would cost more than it saves.
+epoch's last, runs as it is: compiling for it would cost more than it saves. What was compiled is kept on
+disk, where the next process finds it.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -12,6 +14,10 @@ from functools import cache
 from typing import Any
 
 import torch
+
+from jioc import files
+
+CACHES = {"TORCHINDUCTOR_CACHE_DIR": "torch", "TRITON_CACHE_DIR": "triton"}  # a variable, and our folder
 
 _sizes: ContextVar[frozenset[int]] = ContextVar("sizes", default=frozenset())
 
@@ -24,6 +30,18 @@ def compiling(*sizes: int) -> Iterator[None]:
         yield
     finally:
         _sizes.reset(token)
+
+
+def keep_compiled() -> None:
+    """Have torch and Triton keep what they compile in the cache folder; variables that are set stand.
+
+    Both read code from there and run it: a folder that others can write to is not used, nor another's.
+    """
+    folder = files.cache() / f"compiled-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    if all(name in os.environ for name in CACHES) or not files.private_folder(folder):
+        return
+    for name, kind in CACHES.items():
+        os.environ.setdefault(name, str(folder.absolute() / kind))
 
 
 def is_compiling() -> bool:

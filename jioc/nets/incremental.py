@@ -157,11 +157,7 @@ class ExpandingNet(Net):
 
     def forward(self, x: Tensor) -> Output:
         *frozen, newest = [part for part in self.backbones if isinstance(part, Backbone)]
-        branches = [SideStream(x.device, 1 + i % BRANCHES) for i in range(len(frozen))]
-        parts = []
-        for part, branch in zip(frozen, branches, strict=True):
-            with branch:
-                parts.append(run_backbone(part, x)[0])
+        parts, branches = self.frozen_features(frozen, x)
         parts.append(run_backbone(newest, x)[0])
         for branch in branches:
             branch.join()
@@ -170,6 +166,15 @@ class ExpandingNet(Net):
         if self.aux is not None:
             out.extra["aux"] = self.aux(features[:, -self.unit :]).float()
         return out
+
+    def frozen_features(self, frozen: list[Backbone], x: Tensor) -> tuple[list[Tensor], list[SideStream]]:
+        """The features of each frozen backbone, and the branches of the step that compute them."""
+        branches = [SideStream(x.device, 1 + i % BRANCHES) for i in range(len(frozen))]
+        parts = []
+        for part, branch in zip(frozen, branches, strict=True):
+            with branch:
+                parts.append(run_backbone(part, x)[0])
+        return parts, branches
 
     def previous(self, out: Output) -> Output:
         """The output that the network gave for these images before it grew."""

@@ -285,14 +285,15 @@ class Engine:
             weights = nets.state_dict(keep_vars=True).values()
             return [*{id(t): t for t in (*weights, *trained, *momentum)}.values()]
 
-        return GraphSteps(body, self.device, self.noise, live)
+        def feed(batch: Tensor) -> None:
+            self.train.feed(self._parts(batch))
+
+        return GraphSteps(body, self.device, self.noise, live, feed, self.train.reading_fed)
 
     def _begin(self, steps: EagerSteps, batches: list[Tensor], first: int) -> EagerSteps:
         """Begin an epoch; fall back to eager steps for good if a step cannot be captured."""
         try:
             steps.begin(batches, first)
-            if not isinstance(steps, GraphSteps):
-                self.train.prefetch([part for batch in steps.batches[first:] for part in self._parts(batch)])
         except RuntimeError as error:
             if not isinstance(steps, GraphSteps) or isinstance(error, torch.OutOfMemoryError):
                 raise
@@ -300,6 +301,7 @@ class Engine:
             self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {why}")
             steps = EagerSteps(steps.body, self.device, steps.sums)
             steps.begin(batches, first)
+        self.train.prefetch([part for batch in steps.batches[first:] for part in self._parts(batch)])
         return steps
 
     # --- resuming a stage ---

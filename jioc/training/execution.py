@@ -3,8 +3,9 @@
 A step runs as it is, or is replayed from a CUDA graph. A graph holds the whole step: the draw of a batch from
 the epoch's order, augmentation, forward pass, teacher, terms, coordination, backward pass and update. Python
 then launches one thing a step instead of a thousand. The epoch's order, the place in it, the learning rate
-and the sums of the terms are tensors that stay where they are. A batch of another size, such as an epoch's
-last, has a graph of its own.
+and the sums of the terms are tensors that stay where they are; images that come from the disk are put where
+the graph reads them before each step. A batch of another size, such as an epoch's last, has a graph of its
+own.
 """
 
 import os
@@ -12,7 +13,7 @@ import platform
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from jioc.config import Config, Coordination, index
 from jioc.device import distributed, streams
+from jioc.device.compile import keep_compiled
 from jioc.errors import refuse_if
 from jioc.results import Environment
 
@@ -47,9 +49,9 @@ class Execution:
 
 
 def choose_execution(
-    config: Config, device: torch.device, resident: bool, world: distributed.World = distributed.ALONE
+    config: Config, device: torch.device, world: distributed.World = distributed.ALONE
 ) -> Execution:
-    """Decide what `auto` means; refuse what cannot be. `resident`: whether the device holds all images."""
+    """Decide what `auto` means; refuse what cannot be."""
     cuda, alone = device.type == "cuda", world.size == 1
     if not alone:
         _refuse_whole_batch(config.coordination, "each of several processes sees a share")
@@ -60,10 +62,10 @@ def choose_execution(
         )
     if config.accumulate > 1:
         _refuse_whole_batch(config.coordination, "--accumulate works through a part at a time")
-    can_graph = cuda and resident and alone
+    can_graph = cuda and alone
     refuse_if(
         config.engine == "graph" and not can_graph,
-        "--engine graph needs a CUDA device that holds all images" + " and one process" * (not alone),
+        "--engine graph needs a CUDA device" + " and one process" * (not alone),
     )
     graph = can_graph and config.engine != "eager"
     precision = ("bf16" if cuda else "fp32") if config.precision == "auto" else config.precision
@@ -84,6 +86,8 @@ def set_up_torch(execution: Execution, deterministic: bool) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = execution.precision != "fp32"
     torch.backends.cudnn.deterministic = deterministic
     torch.backends.cudnn.benchmark = not deterministic
+    if execution.compile:
+        keep_compiled()
     if deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when CUDA starts
     torch.use_deterministic_algorithms(deterministic, warn_only=True)
@@ -113,7 +117,7 @@ class EagerSteps:
     def begin(self, batches: list[Tensor], first: int) -> None:
         """Begin an epoch of these batches of indices, at the batch `first`."""
         whole = torch.cat(batches).to(self.device, non_blocking=True)
-        self.batches = whole.split([len(b) for b in batches])
+        self.batches: tuple[Tensor, ...] = whole.split([len(b) for b in batches])
 
     def run(self, i: int) -> None:
         self.body(self.batches[i], self.sums)
@@ -123,21 +127,28 @@ class GraphSteps(EagerSteps):
     """Steps replayed from CUDA graphs.
 
     `live` gives the tensors that a step changes: they are put back after the steps that warm a graph up.
+    `feed` puts the images of a batch where the graph reads them, and within `reading_fed` a step does.
     """
 
     def __init__(
-        self, body: Body, device: torch.device, noise: torch.Generator, live: Callable[[], list[Tensor]]
+        self,
+        body: Body,
+        device: torch.device,
+        noise: torch.Generator,
+        live: Callable[[], list[Tensor]],
+        feed: Callable[[Tensor], object] = lambda batch: None,
+        reading_fed: Callable[[], AbstractContextManager[object]] = nullcontext,
     ):
         super().__init__(body, device)
-        self.noise, self.live = noise, live
+        self.noise, self.live, self.feed, self.reading_fed = noise, live, feed, reading_fed
         self.order = torch.zeros(0, dtype=torch.long, device=device)
         self.place = torch.zeros(1, dtype=torch.long, device=device)
         self.sizes: list[int] = []
-        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}
-        self.done = [torch.cuda.Event(blocking=True) for _ in range(AHEAD)]
+        self.graphs: dict[int, torch.cuda.CUDAGraph] = {}  # by the images of a batch
+        self.done: list[torch.cuda.Event] = []
 
     def begin(self, batches: list[Tensor], first: int) -> None:
-        self.sizes = [len(b) for b in batches]
+        self.batches, self.sizes = tuple(batches), [len(b) for b in batches]
         whole = torch.cat(batches)
         if len(whole) != len(self.order):
             assert not self.graphs, "every epoch of a stage visits as many images"
@@ -146,20 +157,30 @@ class GraphSteps(EagerSteps):
         self.place.fill_(sum(self.sizes[:first]))
         for size in sorted(set(self.sizes), reverse=True):
             if size not in self.graphs:
-                # the future has no name: an error in it would keep itself alive, and the step's tensors
-                here = torch.cuda.current_stream(self.device)
-                self.graphs[size] = _capturer.submit(copy_context().run, self._captured, size, here).result()
+                self.feed(batches[self.sizes.index(size)])
+                self.graphs[size] = self._capture(size)
 
     def run(self, i: int) -> None:
+        self.feed(self.batches[i])
+        self._replay(i)
+
+    def _replay(self, i: int) -> None:
         done = self.done[i % AHEAD]
         done.synchronize()
         self.graphs[self.sizes[i]].replay()
         done.record(torch.cuda.current_stream(self.device))
 
+    def _capture(self, size: int) -> torch.cuda.CUDAGraph:
+        self.done = self.done or [torch.cuda.Event(blocking=True) for _ in range(AHEAD)]
+        # the future has no name: an error in it would keep itself alive, and the step's tensors
+        here = torch.cuda.current_stream(self.device)
+        return _capturer.submit(copy_context().run, self._captured, size, here).result()
+
     def _step(self, size: int) -> None:
         index = self.order[(self.place + torch.arange(size, device=self.device)) % len(self.order)]
         self.place.add_(size)
-        self.body(index, self.sums)
+        with self.reading_fed():
+            self.body(index, self.sums)
 
     def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
         # torch hands out streams from a pool, and soon the same ones again; those of high priority have

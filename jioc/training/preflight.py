@@ -40,7 +40,7 @@ def preflight(
     spec, device = find_method(config.method), pick.pick_device(config.device)
     small_memory(config, len(scenario.classes), spec)
     streamed = build.streams(config.stream, dataset, scenario, device)
-    execution = choose_execution(config, device, not streamed, world)
+    execution = choose_execution(config, device, world)
     if not registry.is_ours(registry.load_method(config.method)):
         try_method(config, dataset)
     if world.size > 1:

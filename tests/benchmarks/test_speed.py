@@ -37,3 +37,37 @@ def test_a_file_of_no_speeds_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     for name in ("other.json", "missing.json"):
         assert script("speeds").main([str(tmp_path / name)]) == 2
         assert "is not what speed.py --json writes" in capsys.readouterr().err
+
+
+def test_kernels_that_overlap_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def event(begin: float, lasts: float, kind: str = "kernel") -> dict[str, object]:
+        return {"ts": begin, "dur": lasts, "name": "conv", "cat": kind}
+
+    events = [event(0, 10), event(5, 10), event(30, 10, "gpu_memcpy"), event(0, 99, "cpu_op")]
+    found = script("kernel_time").summed(events)
+    assert found["busy_us"] == 25 and found["wall_us"] == 40 and found["sum_us"] == 30
+    assert found["kernels"] == 3 and script("kernel_time").summed([])["kernels"] == 0
+
+
+def test_a_second_start_is_compared_with_the_first(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    starts, seconds = script("starts"), iter([20.0, 5.0])
+    monkeypatch.setattr(
+        starts, "start", lambda argv, env: {"set_up": next(seconds), "process": 30.0, "parts": {}}
+    )
+    assert starts.both_starts([])["ratio"] == 0.25
+    assert "at most 0.33 of the first and 8 s: yes" in capsys.readouterr().out
+
+
+def test_photographs_are_like_photographs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import io
+
+    from PIL import Image
+
+    photographs = script("photographs")
+    files = [photographs.photograph(seed) for seed in range(4)]
+    assert 70_000 < sum(map(len, files)) / len(files) < 140_000 and files[0] == photographs.photograph(0)
+    assert {Image.open(io.BytesIO(content)).size for content in files} <= {(500, 375), (375, 500)}
+    assert photographs.main(["--images", "4", "--device", "cpu"]) == 2
+    assert "at least four classes" in capsys.readouterr().err

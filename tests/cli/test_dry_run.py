@@ -13,6 +13,7 @@ from jioc.config import values as settings
 from jioc.data.load import load_dataset
 from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
+from jioc.training.evaluate import map_images
 from jioc.training.preflight import preflight
 from jioc.training.run import run
 from jioc.training.runner import Run
@@ -42,7 +43,8 @@ def test_the_images_that_a_dry_run_counts_are_those_that_a_run_trains_on(
 
     monkeypatch.setattr(estimate, "pace", pace)
     config = resolve(settings.make(method=method, **small))
-    assert estimate.measured(Run(preflight(config, load_dataset(config)))) == (sum(trained), sum(trained))
+    found = estimate.measured(Run(preflight(config, load_dataset(config))))
+    assert (found.images, found.training) == (sum(trained), sum(trained))
     if method == "der":
         assert [w / wide[0] for w in wide] == [1, 2, 4]  # the network is as wide as it will be
 
@@ -73,8 +75,26 @@ def test_every_method_can_be_timed(
     monkeypatch.setattr(estimate, "SPELL", 0.0)
     word = "ic" if SPECS[method].memory == "none" else "jioc"
     config = resolve(settings.make(method=method, coordination={"coordinate": word}, **small))
-    images, seconds = estimate.measured(Run(preflight(config, load_dataset(config))))
-    assert images > 0 and seconds > 0
+    found = estimate.measured(Run(preflight(config, load_dataset(config))))
+    assert found.images > 0 and found.training > 0 and found.looking > 0
+
+
+def test_passes_without_training_are_counted_as_a_run_makes_them(
+    small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+
+    def watched(function: Any, index: torch.Tensor, *rest: Any) -> Any:
+        seen.append(len(index))
+        return map_images(function, index, *rest)
+
+    monkeypatch.setattr("jioc.training.evaluate.map_images", watched)
+    small |= {"first": {"epochs": 1}, "later": {"epochs": 1}}
+    run(method="icarl", **small)
+    monkeypatch.setattr(estimate, "SPELL", 0.0)
+    monkeypatch.setattr(estimate, "glance", lambda run, task: 1.0)
+    config = resolve(settings.make(method="icarl", **small))
+    assert estimate.measured(Run(preflight(config, load_dataset(config)))).looking == sum(seen)
 
 
 @pytest.mark.parametrize("memory", [60, 2000])

@@ -1,5 +1,6 @@
 """Images that stay on disk train as those on the device do."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,11 +9,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from helpers.runs import same
 from helpers.trees import picture
+from jioc.config import values as settings
 from jioc.data.augment.basic import Augment
+from jioc.data.load import load_dataset
 from jioc.data.loader import Images
 from jioc.data.stream import AHEAD, Streamed
+from jioc.resolve.derive import resolve
+from jioc.training.execution import GraphSteps
+from jioc.training.preflight import preflight
 from jioc.training.run import run
+from jioc.training.runner import Run
 
 
 def both(device: str = "cpu") -> tuple[Images, Streamed]:
@@ -88,3 +96,65 @@ def test_weights_and_results_are_the_same_bit_for_bit(
     yes, no = (load_file(tmp_path / s / "model.safetensors") for s in ("yes", "no"))
     assert yes.keys() == no.keys() and all(torch.equal(yes[k], no[k]) for k in yes)
     assert [row["cnn"] for row in results["yes"]["tasks"]] == [row["cnn"] for row in results["no"]["tasks"]]
+
+
+# --- a step that is replayed, and sees only memory that stays where it is ---
+
+
+class Replayed(GraphSteps):
+    """Graphs as a CPU can have them: the step is run again on the order, the place and what was fed."""
+
+    def _capture(self, size: int) -> Any:
+        return size
+
+    def _replay(self, i: int) -> None:
+        self._step(self.graphs[self.sizes[i]])  # type: ignore[arg-type]
+
+
+def after_two_epochs(small: dict[str, Any], graph: bool, **values: Any) -> dict[str, torch.Tensor]:
+    values |= {"first": {"epochs": 2}, "batch_size": 64, "task_sizes": (2, 8)}
+    config = resolve(settings.make(method="icarl", **small | values))
+    plan = preflight(config, load_dataset(config))
+    r = Run(replace(plan, execution=replace(plan.execution, graph=graph)))
+    task, data = r.arrival(0)
+    r.method.net.grow(2, r.method.generator)
+    r.engine.fit(r.method, task, data.alone())
+    return {name: value.cpu() for name, value in r.method.net.state_dict().items()}
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_a_replayed_step_trains_on_the_images_that_were_fed(
+    parts: int, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fed: list[int] = []
+    feed = Streamed.feed
+
+    def watched(self: Streamed, parts: tuple[torch.Tensor, ...]) -> None:
+        feed(self, parts)
+        fed.append(sum(map(len, parts)))
+
+    monkeypatch.setattr("jioc.training.engine.GraphSteps", Replayed)
+    monkeypatch.setattr(Streamed, "feed", watched)
+    wanted = after_two_epochs(small, graph=False, accumulate=parts)
+    assert same(after_two_epochs(small, graph=True, accumulate=parts, stream="yes"), wanted)
+    assert len({*fed}) == 2 and len(fed) > 6  # a smaller last batch, whose buffers are its own
+    fed.clear()
+    assert same(after_two_epochs(small, graph=True, accumulate=parts), wanted) and not fed
+
+
+def test_what_is_fed_stays_where_it_is(small: dict[str, Any]) -> None:
+    _, streamed = both()
+    streamed.feed((torch.tensor([1, 2]), torch.tensor([3])))
+    with streamed.reading_fed():
+        first = [streamed._prefetched(torch.zeros(n)) for n in (2, 1)]
+    streamed.feed((torch.tensor([4, 5]), torch.tensor([6])))
+    assert torch.equal(torch.cat(first), streamed.pixels[[4, 5, 6]])
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("parts", [1, 2])
+def test_on_a_gpu_a_streamed_graph_is_a_resident_one_bit_for_bit(parts: int, small: dict[str, Any]) -> None:
+    exact = {"device": "cuda", "precision": "fp32", "deterministic": True, "compile": False}
+    values = small | exact | {"accumulate": parts}
+    wanted = after_two_epochs(values, graph=True)
+    assert same(after_two_epochs(values, graph=True, stream="yes"), wanted)

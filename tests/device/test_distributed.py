@@ -248,7 +248,7 @@ def test_an_image_is_augmented_alike_whoever_takes_it(kind: type[Images], augmen
 def test_what_several_processes_cannot_do_is_refused(words: dict[str, Any], told: str) -> None:
     config = resolve(settings.make(method="icarl", **words))
     with pytest.raises(Refused, match=told):
-        choose_execution(config, torch.device("cpu"), True, World(0, 2))
+        choose_execution(config, torch.device("cpu"), World(0, 2))
 
 
 def test_half_of_what_torchrun_sets_is_refused(

@@ -36,7 +36,7 @@ def test_what_looks_at_a_whole_batch_is_refused(
 def test_a_reading_that_has_no_part_in_the_loss_is_not_refused(coordinate: str) -> None:
     readings = {"coordinate": coordinate, "delta_scale": "per-class"}
     config = resolve(settings.make(method="icarl", accumulate=2, coordination=readings))
-    assert execution.choose_execution(config, torch.device("cpu"), True).parts == 2
+    assert execution.choose_execution(config, torch.device("cpu")).parts == 2
 
 
 def test_weights_of_mean_1_are_of_the_whole_batch_however_many_its_parts(

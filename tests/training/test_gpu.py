@@ -199,6 +199,6 @@ def test_a_dry_run_times_replayed_steps(monkeypatch: pytest.MonkeyPatch) -> None
     counting(GraphSteps, "_captured")
     counting(GraphSteps, "run")
     config = resolve(settings.make(**small_config(coordination=JIOC)))
-    images, seconds = measured(Run(preflight(config, load_dataset(config))))
-    assert images > 0 and seconds > 0 and counts["run"] > 0
+    found = measured(Run(preflight(config, load_dataset(config))))
+    assert found.images > 0 and found.training > 0 and counts["run"] > 0
     assert counts["step"] == counts["_captured"] * (WARM_UP + 1)  # no other step was launched piece by piece

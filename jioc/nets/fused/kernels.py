@@ -1,8 +1,11 @@
 """The kernels, in Triton: convolutions that take BN's sums along, and what stands between them.
 
+`pooling.py` has those of a stem that pools, `weights.py` those that work on weights and their gradients.
+
 A program works on BM pixels and BN channels of what it writes. Activations are (n, h, w, c). CI, CO: channels
 in and out; H: side of the map that is read; HO: of the one that is written; ST: stride; TAPS: 9 or 1, of the
-kernel; `total`: the pixels written, which WHOLE tiles divide. Sums over a batch are whole numbers in 64 bits
+kernel, 49 of ImageNet's stem; `total`: the pixels written, which WHOLE tiles divide. POS: a program works on
+one pixel of BM images, and `total` are the images. Sums over a batch are whole numbers in 64 bits
 (fixed point), whose order does not matter. A layer's `sums` hold, a row of its channels each:
 
     0  sum of s y   1  sum of (s y)²   2  sum of g   3  sum of g times the normalised y         g = dL/dz
@@ -31,6 +34,26 @@ def _pixel(tile, BM: tl.constexpr, SIDE: tl.constexpr):
 def _here(m, total, WHOLE: tl.constexpr):
     """Which of a tile's pixels there are; all of them where tiles are whole, at no cost."""
     return (m == m) if WHOLE else (m < total)
+
+
+@triton.jit
+def _tile(tile, total, BM: tl.constexpr, SIDE: tl.constexpr, WHOLE: tl.constexpr, POS: tl.constexpr):
+    """Of a tile's pixels: their number, image, row, column, and which there are. POS: one row and column."""
+    if POS:
+        each = tl.cdiv(total, BM)
+        n, at = (tile % each) * BM + tl.arange(0, BM), tile // each
+        i, j = at // SIDE, at % SIDE
+        return (n * SIDE + i) * SIDE + j, n, i, j, _here(n, total, WHOLE)
+    else:
+        m, n, i, j = _pixel(tile, BM, SIDE)
+        return m, n, i, j, _here(m, total, WHOLE)
+
+
+@triton.jit
+def _taps(i, H: tl.constexpr):
+    """Of the three taps at a row (or column): the first that sees the map, and how many do."""
+    first = (i == 0).to(tl.int32)
+    return first, 3 - first - (i + 1 >= H).to(tl.int32)
 
 
 @triton.jit
@@ -98,36 +121,52 @@ def _plus(acc, a, b, TURN: tl.constexpr):
 def _convolved(
     x, w, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr,
     CO: tl.constexpr, H: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr, BACK: tl.constexpr,
+    POS: tl.constexpr,
 ):  # fmt: skip
     """The convolution of x with weights (CO, TAPS, CI), at some pixels and channels: (BM, BN).
 
     BACK: with the weights (CI, TAPS, CO) of a layer from CO to CI channels, turned about: the gradient of
-    what it read.
+    what it read. POS: only with the taps that see the map from the one pixel: on a map of 1x1 one of nine.
     """
     ci = tl.arange(0, BK)
     weights = w + (
         (ci * (TAPS * CO))[:, None] + co[None, :] if BACK else (co * (TAPS * CI))[:, None] + ci[None, :]
     )
     centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
-    seen = _seen(i * ST, j * ST, here, H, TAPS)
     TURN: tl.constexpr = BN >= 64
     acc = tl.zeros((BN, BM) if TURN else (BM, BN), tl.float32)
-    for step in range(TAPS * (CI // BK)):
-        tap, first = step % TAPS, (step // TAPS) * BK
-        down, right = (tap // 3 - 1, tap % 3 - 1) if TAPS == 9 else (0, 0)
-        a = tl.load(x + (centre + ((down * H + right) * CI + first)), ((seen >> tap) & 1 == 1)[:, None], 0.0)
-        if BACK:
-            k = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
-        else:
-            k = tl.trans(tl.load(weights + (tap * CI + first)))
-        acc = _plus(acc, a, k, TURN)
+    if POS and TAPS == 9:
+        top, rows = _taps(i * ST, H)
+        left, columns = _taps(j * ST, H)
+        for step in range(rows * columns * (CI // BK)):
+            k, first = step % (rows * columns), (step // (rows * columns)) * BK
+            down, right = top + k // columns - 1, left + k % columns - 1
+            tap = 3 * down + right + 4
+            a = tl.load(x + (centre + ((down * H + right) * CI + first)), here[:, None], 0.0)
+            if BACK:
+                b = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
+            else:
+                b = tl.trans(tl.load(weights + (tap * CI + first)))
+            acc = _plus(acc, a, b, TURN)
+    else:
+        seen = _seen(i * ST, j * ST, here, H, TAPS)
+        for step in range(TAPS * (CI // BK)):
+            tap, first = step % TAPS, (step // TAPS) * BK
+            down, right = (tap // 3 - 1, tap % 3 - 1) if TAPS == 9 else (0, 0)
+            at = centre + ((down * H + right) * CI + first)
+            a = tl.load(x + at, ((seen >> tap) & 1 == 1)[:, None], 0.0)
+            if BACK:
+                b = tl.load(weights + (first * (TAPS * CO) + (TAPS - 1 - tap) * CO))
+            else:
+                b = tl.trans(tl.load(weights + (tap * CI + first)))
+            acc = _plus(acc, a, b, TURN)
     return tl.trans(acc) if TURN else acc
 
 
 @triton.jit
 def _spread(
     dy, w, n, i, j, odd, right_odd, here, co, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
-    CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr,
+    CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, POS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of the input of a 3x3 convolution of stride 2, at its pixels (2 i + odd, 2 j + right_odd).
 
@@ -140,11 +179,14 @@ def _spread(
     corner = (((n * H + i) * H + j) * CI)[:, None] + ci[None, :]
     TURN: tl.constexpr = BN >= 64
     acc = tl.zeros((BN, BM) if TURN else (BM, BN), tl.float32)
-    twice = odd + right_odd
+    under, next_to = odd, right_odd  # whether there are two rows of outputs, and two columns
+    if POS:
+        under, next_to = odd * (i + 1 < H).to(tl.int32), right_odd * (j + 1 < H).to(tl.int32)
+    twice = under + next_to
     for step in range((CI // BK) << twice):
-        below, beside = (step >> right_odd) & odd, step & right_odd
+        below, beside = (step >> next_to) & under, step & next_to
         first = (step >> twice) * BK
-        inside = here & (i + below < H) & (j + beside < H)
+        inside = here if POS else here & (i + below < H) & (j + beside < H)
         a = tl.load(dy + (corner + ((below * H + beside) * CI + first)), inside[:, None], 0.0)
         tap = 3 * (1 + odd - 2 * below) + 1 + right_odd - 2 * beside
         k = tl.load(weights + (first * (9 * CO) + tap * CO))
@@ -184,6 +226,34 @@ def _stem(
 
 
 @triton.jit
+def _row_of_patches(
+    x, sn, sc, sh, sw, n, i, j, here, row, C: tl.constexpr, K: tl.constexpr, H: tl.constexpr,
+    ST: tl.constexpr,
+):  # fmt: skip
+    """A row of the 7x7 surroundings of every ST-th pixel of images: (BM, K); 7 C are used."""
+    k = tl.arange(0, K)
+    u, v = i * ST + row - 3, (j * ST)[:, None] + (k // C - 3)[None, :]
+    inside = (here & (u >= 0) & (u < H))[:, None] & (v >= 0) & (v < H) & (k < 7 * C)[None, :]
+    return tl.load(x + (n * sn + u * sh)[:, None] + v * sw + ((k % C) * sc)[None, :], inside, 0.0)
+
+
+@triton.jit
+def _wide_stem(
+    x, w, sn, sc, sh, sw, n, i, j, here, co, BM: tl.constexpr, BN: tl.constexpr, CI: tl.constexpr,
+    K: tl.constexpr, H: tl.constexpr, ST: tl.constexpr, TYPE: tl.constexpr,
+):  # fmt: skip
+    """The 7x7 convolution of images, a row of taps at a time: (BM, BN). The weights are (CO, 49, CI)."""
+    k = tl.arange(0, K)
+    acc = tl.zeros((BM, BN), tl.float32)
+    for row in range(7):
+        a = _row_of_patches(x, sn, sc, sh, sw, n, i, j, here, row, CI, K, H, ST).to(TYPE)
+        at = (row * 7 * CI + k)[:, None] + (co * (49 * CI))[None, :]
+        b = tl.load(w + at, (k < 7 * CI)[:, None], 0.0).to(TYPE)
+        acc = tl.dot(a, b, acc, input_precision="ieee")
+    return acc
+
+
+@triton.jit
 def _short(x, at, n, i, j, here, c, C: tl.constexpr, H: tl.constexpr, KIND: tl.constexpr):
     """What a block adds to its second layer, at the pixels and channels `at` of a map like its own."""
     known = here[:, None]
@@ -194,31 +264,21 @@ def _short(x, at, n, i, j, here, c, C: tl.constexpr, H: tl.constexpr, KIND: tl.c
 
 
 @triton.jit
-def round_all(table, rounded, BLOCK: tl.constexpr, TYPE: tl.constexpr):
-    """The weights of any number of layers in the type of the activations.
-
-    `table`: a row for each program: the address of its first weight, where it goes, and how many follow.
-    """
-    row, e = table + tl.program_id(0) * 3, tl.arange(0, BLOCK)
-    w, to, here = tl.load(row).to(tl.pointer_type(TYPE)), tl.load(row + 1), e < tl.load(row + 2)
-    tl.store(rounded + to + e, tl.load(w + e, here, 0.0).to(rounded.dtype.element_ty), here)
-
-
-@triton.jit
 def conv(
     x, w, y, sums, sn, sc, sh, sw, total, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr,
-    TAPS: tl.constexpr, K: tl.constexpr, WHOLE: tl.constexpr,
+    TAPS: tl.constexpr, K: tl.constexpr, WHOLE: tl.constexpr, POS: tl.constexpr,
 ):  # fmt: skip
     """y and its sums. K > 0: x are images, of the strides given."""
     TYPE: tl.constexpr = y.dtype.element_ty
     co = tl.program_id(1) * BN + tl.arange(0, BN)
-    m, n, i, j = _pixel(tl.program_id(0), BM, HO)
-    here = _here(m, total, WHOLE)
-    if K > 0:
+    m, n, i, j, here = _tile(tl.program_id(0), total, BM, HO, WHOLE, POS)
+    if K > 0 and TAPS == 49:
+        acc = _wide_stem(x, w, sn, sc, sh, sw, n, i, j, here, co, BM, BN, CI, K, H, ST, TYPE)
+    elif K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False, POS)
     acc = acc.to(TYPE)
     tl.store(y + (m * CO)[:, None] + co[None, :], acc, here[:, None])
     seen = acc.to(tl.float32) * _scale(sums, co, CO)[None, :]
@@ -233,9 +293,15 @@ def _normalised(y, sums, gamma, beta, running_mean, running_var, c, count, first
     s = tl.load(gamma + c) * r
     z = y * s[None, :] + (tl.load(beta + c) - s * mean)[None, :]
     if first:
-        tl.store(running_mean + c, 0.9 * tl.load(running_mean + c) + 0.1 * mean)
-        tl.store(running_var + c, 0.9 * tl.load(running_var + c) + 0.1 * var * (count / (count - 1.0)))
+        _take_in(running_mean, running_var, c, mean, var, count)
     return z
+
+
+@triton.jit
+def _take_in(running_mean, running_var, c, mean, var, count):
+    """Move the running statistics towards a batch's."""
+    tl.store(running_mean + c, 0.9 * tl.load(running_mean + c) + 0.1 * mean)
+    tl.store(running_var + c, 0.9 * tl.load(running_var + c) + 0.1 * var * (count / (count - 1.0)))
 
 
 @triton.jit
@@ -266,17 +332,19 @@ def frozen(
     x, w, out, gamma, beta, running_mean, running_var, short, sn, sc, sh, sw, total, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr,
     ST: tl.constexpr, TAPS: tl.constexpr, K: tl.constexpr, KIND: tl.constexpr, RELU: tl.constexpr,
-    WHOLE: tl.constexpr,
+    WHOLE: tl.constexpr, POS: tl.constexpr,
 ):  # fmt: skip
     """relu(BN(conv(x)) + shortcut) with the running statistics: a layer of a network that does not learn."""
     TYPE: tl.constexpr = out.dtype.element_ty
     co = tl.program_id(1) * BN + tl.arange(0, BN)
-    m, n, i, j = _pixel(tl.program_id(0), BM, HO)
-    here, at = _here(m, total, WHOLE), (m * CO)[:, None] + co[None, :]
-    if K > 0:
+    m, n, i, j, here = _tile(tl.program_id(0), total, BM, HO, WHOLE, POS)
+    at = (m * CO)[:, None] + co[None, :]
+    if K > 0 and TAPS == 49:
+        acc = _wide_stem(x, w, sn, sc, sh, sw, n, i, j, here, co, BM, BN, CI, K, H, ST, TYPE)
+    elif K > 0:
         acc = _stem(x, w, sn, sc, sh, sw, n, i, j, here, co, CI, K, H, TYPE)
     else:
-        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False)
+        acc = _convolved(x, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, ST, TAPS, False, POS)
     s = tl.load(gamma + co) * tl.rsqrt(tl.load(running_var + co) + 1e-5)
     z = acc * s[None, :] + (tl.load(beta + co) - s * tl.load(running_mean + co))[None, :]
     if KIND != NONE:
@@ -337,6 +405,14 @@ def through(
     m = tile * BM + tl.arange(0, BM)
     here, at = _here(m, total, WHOLE)[:, None], (m * C)[:, None] + c[None, :]
     from_g, from_y = tl.load(g + at, here, 0.0).to(tl.float32), tl.load(y + at, here, 0.0).to(tl.float32)
+    _normalised_back(from_g, from_y, at, here, tile == 0, sums, gamma, dy, dgamma, dbeta, c, count, C)
+
+
+@triton.jit
+def _normalised_back(
+    from_g, from_y, at, here, first, sums, gamma, dy, dgamma, dbeta, c, count, C: tl.constexpr
+):  # fmt: skip
+    """Write dL/dy, and the first program of a channel dL/dgamma and dL/dbeta."""
     mean, var, r = _moments(sums, c, count, C)
     shift, scale = _gradients(sums, c, C)
     up, per = tl.load(gamma + c) * r, 1.0 / count
@@ -344,7 +420,7 @@ def through(
     rest = -slope * mean - up * shift * per
     d = up[None, :] * from_g + slope[None, :] * from_y + rest[None, :]
     tl.store(dy + at, d.to(dy.dtype.element_ty), here)
-    if tile == 0:
+    if first:
         tl.store(dbeta + c, shift)
         tl.store(dgamma + c, scale)
 
@@ -353,7 +429,7 @@ def through(
 def back(
     dy, w, y, out, g, more, sums, x_y, x_sums, short, short_w, count, total, BM: tl.constexpr,
     BN: tl.constexpr, BK: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr, H: tl.constexpr, UP: tl.constexpr,
-    KIND: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr,
+    KIND: tl.constexpr, MORE: tl.constexpr, PROJECTS: tl.constexpr, WHOLE: tl.constexpr, POS: tl.constexpr,
 ):  # fmt: skip
     """From dL/dy of a layer (CI channels here) to g of the layer below (CO of side H), and its sums.
 
@@ -364,87 +440,21 @@ def back(
     """
     tile, co = tl.program_id(0), tl.program_id(1) * BN + tl.arange(0, BN)
     if UP == 1:
-        m, n, i, j = _pixel(tile, BM, H)
-        here, at = _here(m, total, WHOLE), (m * CO)[:, None] + co[None, :]
-        acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True)
+        m, n, i, j, here = _tile(tile, total, BM, H, WHOLE, POS)
+        at = (m * CO)[:, None] + co[None, :]
+        acc = _convolved(dy, w, n, i, j, here, co, BM, BN, BK, CI, CO, H, 1, 9, True, POS)
         if KIND == SAME:
             acc += tl.load(short + at, here[:, None], 0.0).to(tl.float32)
     else:
         odd, right_odd = (tile // 2) % 2, tile % 2
-        m, n, i, j = _pixel(tile // 4, BM, H // 2)
-        here, at = (
-            _here(m, total, WHOLE),
-            (((n * H + 2 * i + odd) * H + 2 * j + right_odd) * CO)[:, None] + co[None, :],
-        )
-        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2)
+        m, n, i, j, here = _tile(tile // 4, total, BM, H // 2, WHOLE, POS)
+        at = (((n * H + 2 * i + odd) * H + 2 * j + right_odd) * CO)[:, None] + co[None, :]
+        acc = _spread(dy, w, n, i, j, odd, right_odd, here, co, BM, BN, BK, CI, CO, H // 2, POS)
         if odd + right_odd == 0:
             if KIND == STRIDED:
                 acc += tl.load(short + (m * CI)[:, None] + co[None, :], here[:, None], 0.0).to(tl.float32)
             if KIND == PROJECTED:
-                acc += _convolved(short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True)
+                acc += _convolved(
+                    short, short_w, n, i, j, here, co, BM, BN, BK, CI, CO, H // 2, 1, 1, True, POS
+                )
     _close(acc, at, co, here, y, out, g, more, sums, x_y, x_sums, count, CO, MORE, PROJECTS, True)
-
-
-@triton.jit
-def weigh(
-    x, dy, parts, tiles, total, BM: tl.constexpr, BO: tl.constexpr, BI: tl.constexpr, CI: tl.constexpr,
-    CO: tl.constexpr, H: tl.constexpr, HO: tl.constexpr, ST: tl.constexpr, TAPS: tl.constexpr,
-    EACH: tl.constexpr, WHOLE: tl.constexpr,
-):  # fmt: skip
-    """A part of the weights' gradient: EACH of the taps, over every so many tiles: (BO, EACH, BI)."""
-    part, group, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    co = (block // (CI // BI)) * BO + tl.arange(0, BO)
-    ci = (block % (CI // BI)) * BI + tl.arange(0, BI)
-    accs = (tl.zeros((BO, BI), tl.float32),) * EACH
-    for tile in range(part, tiles, tl.num_programs(0)):
-        m, n, i, j = _pixel(tile, BM, HO)
-        here = _here(m, total, WHOLE)
-        d = tl.trans(tl.load(dy + (m * CO)[:, None] + co[None, :], here[:, None], 0.0))
-        centre = (((n * H + i * ST) * H + j * ST) * CI)[:, None] + ci[None, :]
-        seen = _seen(i * ST, j * ST, here, H, TAPS)
-        added = ()
-        for k in tl.static_range(EACH):
-            tap = group * EACH + k
-            at = centre + (((tap // 3 - 1) * H + tap % 3 - 1) * CI if TAPS == 9 else 0)
-            a = tl.load(x + at, ((seen >> tap) & 1 == 1)[:, None], 0.0)
-            added = added + (tl.dot(d, a, accs[k], input_precision="ieee"),)
-        accs = added
-    to = parts + part * (TAPS * CI * CO) + (co * (TAPS * CI))[:, None] + ci[None, :]
-    for k in tl.static_range(EACH):
-        tl.store(to + (group * EACH + k) * CI, accs[k])
-
-
-@triton.jit
-def weigh_stem(
-    x, dy, parts, tiles, total, sn, sc, sh, sw, BM: tl.constexpr, CI: tl.constexpr, CO: tl.constexpr,
-    H: tl.constexpr, K: tl.constexpr, WHOLE: tl.constexpr,
-):  # fmt: skip
-    """The same of the first layer, whole: (CO, 9, CI)."""
-    part, k, co = tl.program_id(0), tl.arange(0, K), tl.arange(0, CO)
-    acc = tl.zeros((CO, K), tl.float32)
-    for tile in range(part, tiles, tl.num_programs(0)):
-        m, n, i, j = _pixel(tile, BM, H)
-        here = _here(m, total, WHOLE)
-        d = tl.load(dy + (m * CO)[:, None] + co[None, :], here[:, None], 0.0)
-        seen = _patches(x, sn, sc, sh, sw, n, i, j, here, CI, K, H).to(d.dtype)
-        acc = tl.dot(tl.trans(d), seen, acc, input_precision="ieee")
-    to = parts + part * (9 * CI * CO) + (co * (9 * CI))[:, None] + k[None, :]
-    tl.store(to, acc, (k < 9 * CI)[None, :])
-
-
-@triton.jit
-def add_up(parts, grads, table, BLOCK: tl.constexpr, P: tl.constexpr):
-    """The parts of every layer's gradient, added in their order.
-
-    `table`: a row for each program: where its elements' parts begin, their stride, their number, where the
-    sum goes, and how many elements there are.
-    """
-    row = table + tl.program_id(0) * 5
-    first, size, count = tl.load(row), tl.load(row + 1), tl.load(row + 2)
-    to, left = tl.load(row + 3), tl.load(row + 4)
-    e, p = tl.arange(0, BLOCK), tl.arange(0, P)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, count, P):
-        here = ((start + p) < count)[:, None] & (e < left)[None, :]
-        acc += tl.sum(tl.load(parts + first + ((start + p) * size)[:, None] + e[None, :], here, 0.0), 0)
-    tl.store(grads + to + e, acc, e < left)

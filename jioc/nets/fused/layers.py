@@ -12,22 +12,26 @@ from triton import AsyncCompileMode
 
 from jioc.device.pick import cores
 from jioc.device.streams import capture_lock
+from jioc.nets import fused
 from jioc.nets.backbones import Block, ResNet
 from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.fused import kernels
 
 BATCH = 128  # for which tiles are chosen; any other size works
-MOST = 2**20  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
+MOST = 2**21  # pixels of a channel, for which a batch norm's sums and 32-bit offsets have room
 FILLED = 60  # programs that a convolution should have: half of the multiprocessors; other runs fill the rest
-TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4))
+TILES = ((128, 128, 8), (128, 64, 4), (64, 64, 4), (32, 64, 4))
 """For 64 channels or more: pixels, channels and warps of a program; the first that fills the card serves."""
 NARROW = {16: (256, 4), 32: (128, 4)}  # for fewer: pixels and warps, all channels in one program
 BETWEEN = {16: 512, 32: 256}  # pixels of a program between convolutions; otherwise 128
+POOLED = 64  # the same for a layer that pools, and reads up to nine for each
 WEIGHED = {16: (128, 2, 3), 32: (128, 2, 3), None: (64, 4, 3)}
 """By channels, or else: pixels, warps and taps of a program for the weights' gradients."""
 PARTS = {16: 128, 32: 64}  # of a weights' gradient, all taps together; otherwise enough for PARTED programs
 PARTED = 120
 STEM_PARTS = 256  # of the first layer's
+WIDE_PARTS = 128  # of one with 7x7 taps, at most: as many as images have rows
+POSITIONS = 2  # side of the largest map whose programs take one pixel of many images; 4 and 8 are unmeasured
 NONE, SAME, STRIDED, PROJECTED = (kind.value for kind in (
     kernels.NONE, kernels.SAME, kernels.STRIDED, kernels.PROJECTED
 ))  # fmt: skip
@@ -43,6 +47,7 @@ class Layer:
     short: int = NONE
     ends_block: bool = True
     is_stem: bool = False
+    pooled: bool = False  # the stem's largest of 3x3 at every second pixel, after ReLU
     relu: bool = True
     projection: "Layer | None" = None  # the shortcut's own layer, of a layer that ends a block
 
@@ -51,25 +56,30 @@ class Layer:
         self.inside, self.outside, self.stride = conv.in_channels, conv.out_channels, conv.stride[0]
         self.side_out, self.taps = self.side // self.stride, conv.kernel_size[0] ** 2
         self.channels, self.weights = max(self.inside, self.outside), conv.weight.numel()
+        self.side_given = self.side_out // 2 if self.pooled else self.side_out  # to the next layer
+        self.is_wide = self.taps == 49  # ImageNet's first layer
         self.each = min(
             self.taps, WEIGHED.get(self.channels, WEIGHED[None])[2]
         )  # taps of a program of `weigh`
-        assert self.taps % self.each == 0, "a program's taps divide the kernel's"
+        assert self.is_wide or self.taps % self.each == 0, "a program's taps divide the kernel's"
         blocks = -(-self.inside // 64) * -(-self.outside // 64)
         filling = max(1, PARTED * self.each // (self.taps * blocks))
-        self.parts = STEM_PARTS if self.is_stem else PARTS.get(self.channels, filling)
+        first = min(WIDE_PARTS, self.side) if self.is_wide else STEM_PARTS
+        self.parts = first if self.is_stem else PARTS.get(self.channels, filling)
 
     def pixels(self, n: int) -> int:
         """The outputs of a channel: those that its batch norm averages."""
         return n * self.side_out**2
 
-    def empty_output(self, n: int, like: Tensor, dtype: torch.dtype) -> Tensor:
-        return torch.empty((n, self.side_out, self.side_out, self.outside), dtype=dtype, device=like.device)
+    def empty_output(self, n: int, like: Tensor, dtype: torch.dtype, pooled: bool = False) -> Tensor:
+        side = self.side_given if pooled else self.side_out
+        return torch.empty((n, side, side, self.outside), dtype=dtype, device=like.device)
 
     def sizes(self) -> dict[str, int]:
+        seen = 7 if self.is_wide else 9  # taps at a time
         return {
             "CI": self.inside, "CO": self.outside, "H": self.side, "HO": self.side_out, "ST": self.stride,
-            "TAPS": self.taps, "K": _power_of_two(9 * self.inside) if self.is_stem else 0,
+            "TAPS": self.taps, "K": _power_of_two(seen * self.inside) if self.is_stem else 0,
         }  # fmt: skip
 
 
@@ -79,10 +89,10 @@ def _power_of_two(n: int) -> int:
 
 def layers_of(net: ResNet, side: int) -> list[Layer]:
     """The network's convolutions in order, those of shortcuts before the end of their block."""
-    layers = [Layer(net.conv, net.bn, side, is_stem=True)]
+    layers = [Layer(net.conv, net.bn, side, is_stem=True, pooled=net.pool)]
     for block in net.modules():
         if isinstance(block, Block):
-            side = layers[-1].side_out
+            side = layers[-1].side_given
             first = Layer(block.conv1, block.bn1, side, ends_block=False)
             projection = None
             short = STRIDED if block.added else SAME
@@ -103,14 +113,18 @@ def layers_of(net: ResNet, side: int) -> list[Layer]:
 def fits(net: ResNet, x: Tensor) -> bool:
     """Whether the kernels can run the network on x.
 
-    They need a 3x3 stem, channels in powers of two from 16 on, and square maps that halve evenly.
+    They need basic blocks, channels in powers of two from 16 on, and square maps that halve evenly; a stem
+    that pools only where `fused.POOLING` says so.
     """
-    blocks = [block for block in net.modules() if isinstance(block, Block)]
+    every = [block for stage in net.stages for block in stage.children()]
+    blocks = [block for block in every if isinstance(block, Block)]
     widths = [net.conv.out_channels, *(block.conv2.out_channels for block in blocks)]
-    side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks)
+    stem = net.conv.kernel_size, net.conv.stride
+    side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks) + (stem[1][0] > 1) + net.pool
     known = (
-        not net.pool
-        and net.conv.kernel_size == (3, 3)
+        len(blocks) == len(every)
+        and (fused.POOLING or not net.pool)
+        and stem in (((3, 3), (1, 1)), ((7, 7), (2, 2)))
         and x.shape[1] <= 3
         and x.shape[-2] == side
         and side % 2**halvings == 0
@@ -159,16 +173,21 @@ def of_convolution(layer: Layer, n: int, back: bool = False) -> Geometry:
         filling = [t for t in fitting if quarters * BATCH * side**2 // t[0] * -(-outside // t[1]) >= FILLED]
         pixels, channels, warps = (filling or fitting[-1:])[0]
         channels = min(channels, outside)
-    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps}
-    geometry = _tiled(n * side**2, pixels, outside // channels, words)
-    return Geometry((quarters * geometry.grid[0], geometry.grid[1]), geometry.words)
+    by_position = side <= POSITIONS
+    words = {"BM": pixels, "BN": channels, "BK": min(64, inside), "num_warps": warps, "POS": by_position}
+    if layer.is_wide:
+        words["num_stages"] = 1  # as in `_weight_gradient`
+    programs = quarters * (side**2 if by_position else 1)
+    geometry = _tiled(n if by_position else n * side**2, pixels, outside // channels, words)
+    return Geometry((programs * geometry.grid[0], geometry.grid[1]), geometry.words)
 
 
-def of_pixels(layer: Layer, n: int) -> Geometry:
-    """For a kernel that changes a layer's output, pixel by pixel."""
-    pixels, channels = BETWEEN.get(layer.channels, 128), min(64, layer.outside)
+def of_pixels(layer: Layer, n: int, pooled: bool = False) -> Geometry:
+    """For a kernel that writes a map like a layer's output, or like what it gives when pooled."""
+    pixels = POOLED if layer.pooled else BETWEEN.get(layer.channels, 128)
+    channels, side = min(64, layer.outside), layer.side_given if pooled else layer.side_out
     words = {"BM": pixels, "BN": channels, "C": layer.outside, "num_warps": 4}
-    return _tiled(layer.pixels(n), pixels, layer.outside // channels, words)
+    return _tiled(n * side**2, pixels, layer.outside // channels, words)
 
 
 def _tiled(total: int, pixels: int, blocks: int, words: dict[str, Any]) -> Geometry:

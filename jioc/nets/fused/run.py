@@ -20,7 +20,9 @@ from torch.autograd.function import once_differentiable
 
 from jioc.device.streams import SideStream
 from jioc.nets.backbones import ResNet
-from jioc.nets.fused import kernels
+from jioc.nets.fused import kernels, pooling
+from jioc.nets.fused import layers as launching
+from jioc.nets.fused import weights as weight_kernels
 from jioc.nets.fused.layers import (
     NONE,
     PROJECTED,
@@ -67,9 +69,11 @@ def _compile_ahead(
         else:
             _frozen(net, layers, given, x, dtype)
 
-    sizes = tuple((k.side, k.inside, k.outside, k.taps, k.short, k.relu) for k in layers)
+    sizes = tuple((k.side, k.inside, k.outside, k.taps, k.short, k.relu, k.pooled) for k in layers)
     types = (dtype, x.dtype, net.conv.weight.dtype)
-    compile_ahead((x.device, x.shape, x.stride(), types, net.training, bool(given), sizes), work)
+    compile_ahead(
+        (x.device, x.shape, x.stride(), types, net.training, bool(given), sizes, launching.POSITIONS), work
+    )
 
 
 def _frozen(
@@ -85,12 +89,16 @@ def _frozen(
             here, weights[k], out, bn.weight, bn.bias, bn.running_mean, bn.running_var, short, *x.stride(),
             **geometry.words, **k.sizes(), KIND=SAME if k.short == PROJECTED else k.short, RELU=k.relu,
         )  # fmt: skip
-        return out
+        if not k.pooled:
+            return out
+        smaller, geometry = k.empty_output(n, x, dtype, pooled=True), of_pixels(k, n, pooled=True)
+        launch(pooling.largest, geometry.grid, out, smaller, **geometry.words, H=k.side_given)
+        return smaller
 
     here = short = x
     maps = []
     for k in layers:
-        if k.taps == 9:
+        if k.taps > 1:
             here = run_layer(k, here, run_layer(k.projection, short, short) if k.projection else short)
             if k.ends_block:
                 short = here
@@ -136,7 +144,9 @@ class ForwardPass:
     sums: dict[Layer, Tensor]
     read: dict[Layer, Tensor] = field(default_factory=dict)  # the input of each convolution
     ys: dict[Layer, Tensor] = field(default_factory=dict)  # its output
-    outs: dict[Layer, Tensor] = field(default_factory=dict)  # after batch norm, shortcut and ReLU
+    outs: dict[Layer, Tensor] = field(default_factory=dict)  # after batch norm, shortcut, ReLU and pooling
+    picked: dict[Layer, Tensor] = field(default_factory=dict)  # of a layer that pools: the y of each output
+    which: dict[Layer, Tensor] = field(default_factory=dict)  # and its place in the window
 
 
 def forward(
@@ -155,8 +165,17 @@ def forward(
         )  # fmt: skip
         if k.taps == 1:
             continue  # its batch norm is part of the block's end
-        bn, other, geometry = k.bn, k.projection or k, of_pixels(k, n)
-        done.outs[k] = out = k.empty_output(n, x, dtype)
+        bn, other, geometry = k.bn, k.projection or k, of_pixels(k, n, pooled=k.pooled)
+        done.outs[k] = here = out = k.empty_output(n, x, dtype, pooled=True)
+        if k.pooled:
+            done.picked[k], done.which[k] = torch.empty_like(out), torch.empty_like(out, dtype=torch.int8)
+            launch(
+                pooling.pool, geometry.grid,
+                y, done.sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var, out, done.picked[k],
+                done.which[k], float(k.pixels(n)), **geometry.words, H=k.side_given,
+            )  # fmt: skip
+            short = out
+            continue
         launch(
             kernels.join, geometry.grid,
             y, done.sums[k], bn.weight, bn.bias, bn.running_mean, bn.running_var,
@@ -164,7 +183,6 @@ def forward(
             other.bn.running_mean, other.bn.running_var, out, float(k.pixels(n)),
             **geometry.words, H=k.side_out, KIND=k.short, RELU=k.relu,
         )  # fmt: skip
-        here = out
         if k.ends_block:
             short = out
     return done, *outputs(here, [done.outs[k] for k in given])
@@ -195,14 +213,16 @@ def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None)
     def through(k: Layer, g: Tensor) -> None:
         """Back through the batch norm of a layer, and to its weights."""
         geometry, (_, scale, shift) = of_pixels(k, n), own[k]
-        launch(
-            kernels.through, geometry.grid,
-            g, ys[k], sums[k], k.bn.weight, dys[k], scale, shift, float(k.pixels(n)), **geometry.words,
-        )  # fmt: skip
+        rest = ys[k], sums[k], k.bn.weight, dys[k], scale, shift, float(k.pixels(n))
+        if k.pooled:
+            which, side = done.which[k], k.side_out
+            launch(pooling.through_pool, geometry.grid, g, which, *rest, **geometry.words, H=side)
+        else:
+            launch(kernels.through, geometry.grid, g, *rest, **geometry.words)
         with side_stream:
             _weight_gradient(k, done.read[k], dys[k], part[k])
 
-    main = [k for k in layers if k.taps == 9]
+    main = [k for k in layers if k.taps > 1]
     last = main[-1]
     other, geometry = last.projection or last, of_pixels(last, n)
     if dfeatures is None:
@@ -226,8 +246,8 @@ def backward(done: ForwardPass, dfeatures: Tensor | None, *dmaps: Tensor | None)
         geometry = of_convolution(k, n, back=True)
         launch(
             kernels.back, geometry.grid,
-            dys[k], done.weights[k], ys[below], outs[below], gs[below], more.get(below, gs[below]),
-            sums[below], ys[other], sums[other],
+            dys[k], done.weights[k], done.picked.get(below, ys[below]), outs[below], gs[below],
+            more.get(below, gs[below]), sums[below], ys[other], sums[other],
             dys[across] if across else gs[end], done.weights[across or k], float(below.pixels(n)),
             **geometry.words, CI=k.outside, CO=k.inside, H=k.side, UP=k.stride,
             KIND=NONE if k.ends_block else end.short, MORE=below in more,
@@ -251,10 +271,14 @@ def _weight_gradient(k: Layer, x: Tensor, dy: Tensor, parts: Tensor) -> None:
     stages = 1 if k.is_stem else 2  # its scattered copies to shared memory in advance would meet in one bank
     words = {"BM": pixels, "num_warps": warps, "num_stages": stages, "WHOLE": total % pixels == 0}
     if k.is_stem:
-        sizes = {name: sizes[name] for name in ("CI", "CO", "H", "K")}
-        launch(kernels.weigh_stem, (k.parts,), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
+        rows = 7 if k.is_wide else 1  # of taps, each in programs of its own
+        kernel = weight_kernels.weigh_wide_stem if k.is_wide else weight_kernels.weigh_stem
+        sizes = {name: size for name, size in sizes.items() if name in kernel.arg_names}
+        launch(kernel, (k.parts, rows), x, dy, parts, tiles, total, *x.stride(), **words, **sizes)
         return
     del sizes["K"]
     out, into = min(64, k.outside), min(64, k.inside)
     grid = (k.parts, k.taps // k.each, k.outside // out * (k.inside // into))
-    launch(kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes)
+    launch(
+        weight_kernels.weigh, grid, x, dy, parts, tiles, total, BO=out, BI=into, EACH=k.each, **words, **sizes
+    )

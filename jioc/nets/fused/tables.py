@@ -10,6 +10,7 @@ from torch import Tensor
 
 from jioc.nets.backbones import ResNet
 from jioc.nets.fused import kernels
+from jioc.nets.fused import weights as weight_kernels
 from jioc.nets.fused.layers import Layer, launch
 
 ROUNDED = 1024  # weights that a program rounds
@@ -40,7 +41,7 @@ def round_weights(net: ResNet, layers: list[Layer], dtype: torch.dtype) -> dict[
     table = _table(_weight_tables, net, [k.conv.weight for k in rest], rows)
     every = torch.empty(sum(k.weights for k in rest), dtype=dtype, device=weight.device)
     kind = {torch.float32: tl.float32, torch.bfloat16: tl.bfloat16}[weight.dtype]
-    launch(kernels.round_all, (len(table),), table, every, BLOCK=ROUNDED, TYPE=kind)
+    launch(weight_kernels.round_all, (len(table),), table, every, BLOCK=ROUNDED, TYPE=kind)
     return {stem: weight, **dict(zip(rest, every.split([k.weights for k in rest]), strict=True))}
 
 
@@ -63,7 +64,7 @@ def begin_sums(net: ResNet, layers: list[Layer]) -> dict[Layer, Tensor]:
 def add_parts(layers: list[Layer], parts: Tensor, grads: Tensor) -> None:
     """Add up the parts of every layer's gradient."""
     for table, (block, at_once) in _tables_of_parts(layers, grads.device):
-        launch(kernels.add_up, (len(table),), parts, grads, table, BLOCK=block, P=at_once)
+        launch(weight_kernels.add_up, (len(table),), parts, grads, table, BLOCK=block, P=at_once)
 
 
 def _table(

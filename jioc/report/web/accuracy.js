@@ -11,9 +11,8 @@ section("curves", "Accuracy after each task", "Curves", anyDrawn, (node) => {
     const theirs = (group) => group.headline === n && group.paper ? group.paper.curve : null;
     const beside = drawn().some((g) => theirs(D.groups[g])) ? " The thin dotted line is the paper’s." : "";
     const panels = figure(node, title(n), `Accuracy of ${MEANING[n] || `the ${n} read-out`} on test images; the line is the mean over seeds, the band one standard deviation.${beside}`);
-    byPlace(panels, 3, (groups, add) => {
+    byPlace(panels, 3, (run) => run.readouts[n], (groups, add) => {
       const runs = groups.flatMap(counted).filter(({ run }) => run.readouts[n]);
-      if (!runs.length) return;
       const ours = runs.flatMap(({ run }) => Object.keys(KINDS).flatMap((kind) => run.readouts[n][kind]));
       const paper = groups.flatMap((g) => theirs(D.groups[g]) ? Object.values(theirs(D.groups[g])).flat() : []);
       const y = domain([...ours, ...paper], { to: 100 });

@@ -1,7 +1,7 @@
 
 // --- charts with axes --------------------------------------------------------------------------------------
 
-const jobs = []; // charts yet to be drawn: a panel knows its width once all its neighbours are there
+let jobs = []; // {host, run}: charts yet to be drawn; a panel knows its width once all its neighbours are there
 const PAD = { left: 56, right: 12, top: 10, bottom: 42 };
 const roomOf = (host) => Math.max(240, host.clientWidth || 320);
 const inColour = (g) => ({ "data-g": g, style: `color:${colour(g)}` });
@@ -162,5 +162,8 @@ function drawBars(host, { values, names, seen, xLabel, yLabel, label }) {
   host.append(root);
 }
 
-const soon = (chart) => (...what) => { jobs.push(() => chart(...what)); };
+const soon = (chart) => (host, ...what) => {
+  host.classList.add("empty"); // which keeps room for it
+  jobs.push({ host, run: () => { host.classList.remove("empty"); chart(host, ...what); } });
+};
 const lines = soon(drawLines), dots = soon(drawDots), scatter = soon(drawScatter), bars = soon(drawBars);

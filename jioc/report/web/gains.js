@@ -38,10 +38,11 @@ section("gains", "Gains over the host", "Gains", () => paired().length > 0, (nod
   panels.classList.add("whole");
   const reach = every.flatMap(({ g, of }) => [...of.map((one) => one.all), ...edges(of), D.groups[g].paper && D.groups[g].paper.gain]);
   const x = domain(reach, { from: 0 }), x2 = [x[0], Math.max(0, x[1])];
+  const longest = Math.max(...every.map(({ g }) => D.groups[g].name.length)); // letters of a name
   for (const { groups } of inPlaces(every.map(({ g }) => g))) {
     const host = panel(panels, inPlaces(matching()).length > 1 ? placeTitle(groups) : null);
     host.dataset.chart = "gains";
-    rows(host, { pairs: every.filter(({ g }) => groups.includes(g)), x: x2, label: "gain in average accuracy over the host, in points" });
+    rows(host, { pairs: every.filter(({ g }) => groups.includes(g)), longest, x: x2, label: "gain in average accuracy over the host, in points" });
   }
 });
 
@@ -49,9 +50,9 @@ function edges(of) { // the ends of the bar
   const values = of.map((one) => one.all), s = std(values);
   return s === null ? [] : [mean(values) - s, mean(values) + s];
 }
-function drawRows(host, { pairs, x, label }) {
+function drawRows(host, { pairs, longest, x, label }) {
   // A row for each pair: its name, its seeds on the axis, its verdict. A narrow screen has the words above.
-  const width = roomOf(host), narrow = width < 640, names = narrow ? 8 : Math.min(250, width * 0.25), said = narrow ? 8 : 345;
+  const width = roomOf(host), beside = Math.min(300, 6.6 * longest + 16), narrow = width < beside + 345 + 240, names = narrow ? 8 : beside, said = narrow ? 8 : 345;
   const row = narrow ? 62 : 30, height = row * pairs.length + 48, left = names, right = width - said, foot = height - 42;
   const X = (v) => left + (right - left) * (v - x[0]) / (x[1] - x[0] || 1), marks = ticks(x[0], x[1], narrow ? 5 : 7);
   const root = sv("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });

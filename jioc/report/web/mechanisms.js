@@ -2,11 +2,12 @@
 // --- the three mechanisms, and class by class --------------------------------------------------------------
 
 const diagnosed = (name) => (run) => run.diagnostics && run.diagnostics[name];
-const anyOf = (name) => drawnRuns().some(({ run }) => (diagnosed(name)(run) || []).some(known));
+const inTail = (run) => (diagnosed("few")(run) || []).some(known);
 
 function overTasks(node, name, say, charts) { // a figure of diagnostics: [[diagnostic, title, unit, form], ...]
   const panels = figure(node, name, say, 280);
-  byPlace(panels, charts.length, (groups, add) => {
+  const has = (run) => charts.some(([kind]) => (diagnosed(kind)(run) || []).some(known));
+  byPlace(panels, charts.length, has, (groups, add) => {
     for (const [kind, title, yLabel, form] of charts) {
       const values = groups.flatMap(counted).flatMap(({ run }) => diagnosed(kind)(run) || []), host = add(title);
       host.dataset.chart = kind;
@@ -39,9 +40,8 @@ function withinTasks(node) {
 const THIRDS = { many: "Many-shot classes", medium: "Medium-shot classes", few: "Few-shot classes" };
 function thirds(node) {
   const panels = figure(node, "Many, medium, few", "Accuracy of the head on the third of the classes seen with the most, the middle and the fewest training images.");
-  byPlace(panels, 3, (groups, add) => {
+  byPlace(panels, 3, inTail, (groups, add) => {
     const values = groups.flatMap(counted).flatMap(({ run }) => Object.keys(THIRDS).flatMap((kind) => diagnosed(kind)(run) || []));
-    if (!values.some(known)) return add(null).append(el("p", { class: "hint" }, "No long tail here."));
     for (const [kind, name] of Object.entries(THIRDS)) {
       const host = add(name);
       host.dataset.chart = kind;
@@ -58,7 +58,7 @@ section("mechanisms", "The three mechanisms", "Mechanisms", anyDrawn, (node) => 
   classFigure(node, "Weight norm of each class", "Length of each class’s row in the head; new classes that stand above old ones win ties.", diagnosed("weight_norms"), { yLabel: "weight norm", form: small, from: 0 });
   classFigure(node, "Mean logit of each class", "Mean score of each class over all test images; without bias the classes lie level.", diagnosed("mean_logits"), { yLabel: "mean logit", form: small, from: null });
   withinTasks(node);
-  if (anyOf("few")) thirds(node);
+  if (drawnRuns().some(({ run }) => inTail(run))) thirds(node);
   overTasks(node, "3. Interference of old and new heads", "How much probability images of new classes put on old heads, and how far the old heads’ outputs on those images have moved from what they were when the task arrived (sum over past tasks of KL at temperature 2); lower means less interference.",
     [["new_mass_on_old", "New images on old heads", "mean probability", small], ["drift_on_old", "Drift of old heads on new images", "KL divergence (nats)", small]]);
 });

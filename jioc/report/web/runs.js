@@ -7,9 +7,8 @@ section("losses", "Losses", "Losses", () => drawnRuns().some(({ run }) => run.lo
   const terms = [...new Set(drawnRuns().flatMap(({ run }) => run.losses ? Object.keys(run.losses.terms) : []))];
   for (const term of terms) {
     const panels = figure(node, term, "Mean over the images of an epoch, neighbouring epochs taken together; the line is the mean over seeds.", 420);
-    byPlace(panels, 1, (groups, add) => {
+    byPlace(panels, 1, lossesOf(term), (groups, add) => {
       const runs = groups.flatMap(counted).filter(({ run }) => lossesOf(term)(run));
-      if (!runs.length) return add(null).append(el("p", { class: "hint" }, "No log here."));
       const host = add(null), last = Math.max(...runs.map(({ run }) => Math.ceil(run.losses.at[run.losses.at.length - 1])));
       host.dataset.chart = "loss";
       lines(host, { groups, pick: lossesOf(term), xs: (run) => run.losses ? run.losses.at : [], xLabel: "task", yLabel: "loss", form: small, plain: true,
@@ -47,7 +46,7 @@ section("time", "Time and speed", "Time", always, (node) => {
   node.append(say("What each run cost, where it ran, and where it lies."));
   const two = [["seconds", "Seconds a task", "time (s)", fixed(1)], ["speed", "Training speed", "images a second", whole]];
   const held = two.filter(([key]) => drawnRuns().some(({ run }) => run[key].some(known)));
-  if (held.length) byPlace(figure(node, "What each task took", "Seconds, evaluation included, and images a second while training."), 2, (groups, add) => {
+  if (held.length) byPlace(figure(node, "What each task took", "Seconds, evaluation included, and images a second while training."), 2, always, (groups, add) => {
     for (const [key, name, yLabel, form] of held) {
       const host = add(name), values = groups.flatMap(counted).flatMap(({ run }) => run[key]);
       host.dataset.chart = key;

@@ -99,7 +99,7 @@ function contents() {
 function go(id) {
   const node = $(id);
   if (!node || !SECTIONS.some((one) => one.id === id)) return;
-  for (const one of SECTIONS) fill(one.id); // an empty one has not its height, and the place would move
+  drawAll(); // what is yet to be drawn has not its height, and the place would move
   place = id;
   remember();
   node.scrollIntoView();

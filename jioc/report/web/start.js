@@ -3,30 +3,56 @@
 
 const waiting = new Set(); // sections yet to be filled
 let idle = 0;
-function fill(id) {
+const near = (node) => { const { top, bottom } = node.getBoundingClientRect(); return top < innerHeight + 200 && bottom > -200; };
+
+function fill(id) { // its words and tables; its charts are jobs
   if (!waiting.delete(id)) return;
   const { name, fill: draw } = SECTIONS.find((one) => one.id === id), node = $(id);
   node.replaceChildren(el("h2", {}, name));
   draw(node);
-  for (const job of jobs.splice(0)) job();
   node.style.minHeight = "";
 }
-function fillNext() { // one section at a time, so that a click is answered in between
-  const [id] = waiting;
-  if (id) fill(id);
-  light();
-  idle = waiting.size ? setTimeout(fillNext, 15) : 0;
-  document.documentElement.toggleAttribute("data-drawn", !waiting.size);
+function work(which) { // do the jobs of which it is true; all are asked before any is done
+  const now = jobs.filter(({ host }) => which(host));
+  jobs = jobs.filter((job) => !now.includes(job));
+  for (const { run } of now) run();
+  return now.length;
 }
-function near(node) {
-  const { top, bottom } = node.getBoundingClientRect();
-  return top < innerHeight + 200 && bottom > -200;
+function drawVisible() {
+  for (const { id } of SECTIONS) if (waiting.has(id) && near($(id))) fill(id);
+  if (work(near)) light();
+}
+function drawAll() {
+  for (const { id } of SECTIONS) fill(id);
+  work(always);
+  light();
+}
+function drawNext() { // a little of the rest, so that a click is answered in between
+  const end = performance.now() + 20;
+  do {
+    const [id] = waiting, [job] = jobs;
+    if (job) work((host) => host === job.host);
+    else if (id) fill(id);
+  } while ((jobs.length || waiting.size) && performance.now() < end);
+  const whole = !jobs.length && !waiting.size;
+  if (whole) light();
+  idle = whole ? 0 : setTimeout(drawNext, 10);
+  document.documentElement.toggleAttribute("data-drawn", whole);
+}
+function clear() { // an empty section keeps its height, so that nothing jumps
+  const heights = SECTIONS.map(({ id }) => $(id).childElementCount ? $(id).offsetHeight : 0);
+  SECTIONS.forEach(({ id }, i) => {
+    if (heights[i]) $(id).style.minHeight = `${heights[i]}px`;
+    $(id).replaceChildren();
+  });
 }
 function draw({ everything = false, keep = false } = {}) { // keep: what is there stays until it is drawn anew
   const y = scrollY;
   clearTimeout(idle);
+  jobs = [];
   untip();
   document.documentElement.removeAttribute("data-drawn");
+  if (!keep) clear();
   legend();
   chips();
   alerts();
@@ -34,22 +60,17 @@ function draw({ everything = false, keep = false } = {}) { // keep: what is ther
   const some = matching().length > 0;
   $("none-match").hidden = some;
   $("none-drawn").hidden = !some || drawn().length > 0;
-  for (const { id, there } of SECTIONS) { // an empty section keeps its height, so that nothing jumps
-    const node = $(id);
-    node.hidden = !some || !there();
-    if (node.offsetHeight && node.childElementCount) node.style.minHeight = `${node.offsetHeight}px`;
-    if (!keep) node.replaceChildren();
-    if (node.hidden) waiting.delete(id);
+  for (const { id, there } of SECTIONS) {
+    $(id).hidden = !some || !there();
+    if ($(id).hidden) waiting.delete(id);
     else waiting.add(id);
   }
-  for (const { id } of SECTIONS) if (everything || near($(id))) fill(id);
+  if (everything) drawAll();
+  else drawVisible();
   scrollTo(0, y);
-  fillVisible();
+  drawVisible();
   light();
-  if (!everything) idle = setTimeout(fillNext, 15);
-}
-function fillVisible() {
-  for (const { id } of SECTIONS) if (waiting.has(id) && near($(id))) fill(id);
+  if (!everything) idle = setTimeout(drawNext, 10);
 }
 
 // --- start ---------------------------------------------------------------------------------------------------
@@ -63,6 +84,7 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 let scheme = null; // what somebody chose
 function theme(everything) {
   const now = scheme || (dark.matches ? "dark" : "light");
+  clear(); // before every element would take its new colour
   document.documentElement.dataset.theme = now;
   $("theme").textContent = now === "dark" ? "Light" : "Dark";
   draw({ everything });
@@ -89,7 +111,7 @@ addEventListener("keydown", (event) => {
     if (focus) toggle(focus.g, focus.r);
   }
 });
-addEventListener("scroll", () => { untip(); if (waiting.size) fillVisible(); }, { passive: true });
+addEventListener("scroll", () => { untip(); if (waiting.size || jobs.length) drawVisible(); }, { passive: true });
 addEventListener("hashchange", () => { recall(); draw(); if (place) go(place); });
 let wide = innerWidth;
 addEventListener("resize", () => { if (innerWidth !== wide) { wide = innerWidth; draw({ keep: true }); } });

@@ -20,19 +20,19 @@ function groupPanel(panels, g) {
   panels.append(node);
   return node;
 }
-function byPlace(panels, columns, draw) {
-  // Panels for each place that is drawn: draw(groups, panel, place). columns: how many panels a place has.
-  const places = inPlaces(drawn());
+function byPlace(panels, columns, has, draw) {
+  // Panels for each place: draw(groups, add), of the settings with a run of which has(run) is true.
+  // columns: how many panels a place has.
+  const shown = drawn().filter((g) => counted(g).some(({ run }) => has(run))), places = inPlaces(shown);
   if (places.length > 1) panels.classList.add("facets");
   for (const { groups } of places) {
     const row = places.length > 1 ? el("div", { class: "panels", style: `--least:${columns > 2 ? 240 : 280}px` }) : panels;
     if (row !== panels) panels.append(el("h4", { class: "facet" }, el("bdi", {}, placeTitle(groups))), row);
     draw(groups, (name) => panel(row, name));
   }
-  key(panels);
+  key(panels, shown);
 }
-function key(panels) { // which line is whose; of many lines, what hue, dash and mark tell
-  const groups = drawn();
+function key(panels, groups) { // which line is whose; of many lines, what hue and dash tell
   if (groups.length > 12) {
     panels.after(el("p", { class: "hint key" }, "Hue tells the method, dash the coordination; the list of runs names each line."));
     return;
@@ -83,7 +83,7 @@ function scrolled(inner, name, ...acts) { // with a shadow at the side where mor
     box.classList.toggle("less", view.scrollLeft > 2);
   };
   view.addEventListener("scroll", look, { passive: true });
-  jobs.push(look);
+  jobs.push({ host: box, run: look });
   return box;
 }
 const text = (show, value = show) => ({ show, value });

@@ -28,8 +28,9 @@ from jioc.cli.console import table
 from jioc.errors import Failed, Refused, exit_status
 from jioc.files import write
 from jioc.report import runs
-from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
+from jioc.report.figures import PAGE, STYLE
 from jioc.report.group import Group, Run, mean_std
+from jioc.report.looks import COLOURS, MARKS
 from jioc.report.tables import number, spread
 from jioc.resolve import recipes
 from jioc.results import Diagnostics
@@ -37,7 +38,7 @@ from jioc.results import Diagnostics
 Columns = dict[str, list[Group]]  # by place
 COSINE = ("podnet", "coil")  # methods with heads in which weight norms have no part
 GREY = "#5f6368"
-LOOKS = [{"color": colour, "marker": mark} for colour, mark in zip(COLOURS, MARKS, strict=True)]
+LOOKS = [{"color": colour, "marker": mark} for colour, mark in zip(COLOURS, MARKS, strict=False)]
 Look = tuple[str, str, str]  # colour, mark, what fills the mark
 NEARER, FARTHER = (COLOURS[0], "o", COLOURS[0]), (COLOURS[1], "s", COLOURS[1])
 SAME, ALONE = (GREY, "D", GREY), (GREY, "D", "white")

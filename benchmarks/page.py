@@ -32,7 +32,8 @@ document.body.offsetHeight;
 return performance.now() - start;
 """
 WHOLE = """
-const done = arguments[0], look = () => document.documentElement.hasAttribute("data-drawn") ? done() : setTimeout(look, 20);
+const done = arguments[0], page = document.documentElement;
+const look = () => page.hasAttribute("data-drawn") ? done() : setTimeout(look, 20);
 look();
 """
 
@@ -49,7 +50,9 @@ def main(places: list[Path]) -> None:
         sandbox = ["--no-sandbox"] * (os.geteuid() == 0)
         for word in ("--headless", "--disable-gpu", "--window-size=1400,900", *sandbox):
             options.add_argument(word)
-        browser = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+        browser = webdriver.Chrome(
+            options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))
+        )
         try:
             _clicks(browser, file)
         finally:
@@ -59,7 +62,10 @@ def main(places: list[Path]) -> None:
 def _clicks(browser: webdriver.Chrome, file: Path) -> None:
     browser.set_script_timeout(60)
     browser.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
-    for drawn, first in (("first eight drawn", ""), ("all drawn", "document.getElementById('every').click()")):
+    for drawn, first in (
+        ("first eight drawn", ""),
+        ("all drawn", "document.getElementById('every').click()"),
+    ):
         browser.get(file.as_uri())
         browser.execute_script(first)
         for name, find in CLICKS.items():
@@ -77,7 +83,6 @@ def _busy(browser: webdriver.Chrome) -> float:
     """Seconds that the page has kept the processor busy."""
     metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     return next(one["value"] for one in metrics if one["name"] == "TaskDuration")
-
 
 
 if __name__ == "__main__":

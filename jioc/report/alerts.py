@@ -1,4 +1,4 @@
-"""What a person should look at before believing a figure: runs not finished, tasks at 0 %, missing figures."""
+"""What a person should look at before believing a figure: an unfinished run, a task at 0 %, no number."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

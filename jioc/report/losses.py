@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from jioc.files import from_json, read_bytes
 from jioc.report.group import collect
@@ -73,14 +73,14 @@ def _line(raw: bytes) -> _Line | None:
     if not isinstance(value, dict) or not isinstance(value.get("terms"), dict):
         return None
     task, epochs = value.get("task"), value.get("epochs")
-    if not _is_count(task) or not _is_count(epochs):
+    if not (_is_count(task) and _is_count(epochs)):
         return None
     numbers = {printable(name)[:64]: v for name, v in value["terms"].items() if isinstance(v, int | float)}
     terms = {name: float(v) for name, v in numbers.items() if abs(v) <= LARGEST}
     return _Line(task, str(value.get("stage")), epochs, terms, len(terms) == len(value["terms"]))
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**6
 
 

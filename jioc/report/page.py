@@ -172,7 +172,7 @@ def _diagnostics(rows: list[Diagnostics | None], long_tailed: bool) -> dict[str,
 
 
 def _short(values: list[float | None] | None) -> list[float | None] | None:
-    """The figures of each class at the precision of a chart; unrounded they would be a third of the page."""
+    """The figures of each class at the precision of a chart; unrounded, a seventh of the page."""
     if values is None:
         return None
     return [None if value is None else float(f"{value:.{DIGITS}g}") for value in values]

@@ -593,4 +593,5 @@ def test_many_runs_print_with_names_in_words(browser: Any, comparison: Path, tmp
     first = pages.stdout.split("\f")[0]
     for row in ("BiC, batch-size 121 +1 +57.02", "DER +3 +63.58 ± 1.25", r"iCaRL \+ JIOC +3 +52.16 ± 1.42"):
         assert re.search(row, first), row
+    assert "difference" in pages.stdout.split("\f")[1]  # the head of the table stands on every sheet
     assert "long tail paper, 1,000 exemplars" in first and "balanced, 2,000 exemplars" in pages.stdout

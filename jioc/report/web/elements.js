@@ -13,6 +13,7 @@ function make(node, attributes, children) {
 }
 const el = (tag, attributes, ...children) => make(document.createElement(tag), attributes, children);
 const sv = (tag, attributes, ...children) => make(document.createElementNS(SVG, tag), attributes, children);
+const printing = () => document.documentElement.classList.contains("printing");
 const $ = (id) => document.getElementById(id);
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const button = (text, attributes, act) => el("button", { type: "button", onclick: act, ...attributes }, text);

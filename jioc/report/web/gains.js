@@ -44,7 +44,7 @@ function verdict(g, of) {
   return { line: parts.join("; "), sure: certainty(all) };
 }
 function certainty(all) {
-  // as a change counts in docs/report.md: larger than the seeds differ
+  // a change counts that is larger than the seeds differ
   if (all.length < 2) return "one seed, no verdict";
   const clear = Math.abs(mean(all)) >= Math.max(0.005, std(all));
   return `${all.length} seeds` + (clear ? "" : ", within noise");
@@ -112,9 +112,9 @@ function drawRows(host, { pairs, longest, x, label }) {
   // A row for each pair: its name, its seeds on the axis, its verdict. A narrow screen has the words above.
   const width = roomOf(host),
     beside = Math.min(300, 6.6 * longest + 16),
-    narrow = width < beside + 345 + 240,
+    narrow = width < beside + 385 + 200,
     names = narrow ? 8 : beside,
-    said = narrow ? 8 : 345;
+    said = narrow ? 8 : 385;
   const row = narrow ? 62 : 30,
     height = row * pairs.length + 48,
     left = names,

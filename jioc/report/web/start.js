@@ -79,7 +79,7 @@ function draw({ everything = false, keep = false } = {}) {
   scrollTo(0, y);
   drawVisible();
   light();
-  if (!everything) idle = setTimeout(drawNext, 10);
+  idle = setTimeout(drawNext, everything ? 0 : 10);
 }
 
 // --- start --------------------------------------------------------------------------------------------
@@ -166,11 +166,12 @@ addEventListener("hashchange", () => {
   if (place) go(place);
 });
 let wide = innerWidth;
+let resized = 0;
 addEventListener("resize", () => {
-  if (innerWidth !== wide) {
-    wide = innerWidth;
-    draw({ keep: true });
-  }
+  if (innerWidth === wide) return;
+  wide = innerWidth;
+  clearTimeout(resized);
+  resized = setTimeout(() => draw({ everything: true, keep: true }), 100); // whole, so that none is blank
 });
 let before = null;
 addEventListener("beforeprint", () => {

@@ -93,11 +93,9 @@ function table(id, heads, rows, { caption, slim } = {}) {
       changed();
       document.querySelector(`table[data-table="${id}"] th:nth-child(${i + 1}) button`).focus();
     };
-    return el(
-      "th",
-      { class: kinds[i], scope: "col", "aria-sort": way },
-      button(h.text, { class: "sort", title: "sort by this" }, press),
-    );
+    const about = { class: kinds[i], scope: "col", "aria-sort": way };
+    if (printing()) return el("th", about, h.text); // a head with buttons is not repeated on the next sheet
+    return el("th", about, button(h.text, { class: "sort", title: "sort by this" }, press));
   };
   const line = (row) =>
     el(

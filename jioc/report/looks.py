@@ -14,7 +14,7 @@ COLOURS = (
 )  # fmt: skip
 ON_DARK = (
     "#4ca6e8", "#f58442", "#2fc594", "#e6a5cb", "#f2b93f", "#8fd3f7",
-    "#aab1bb", "#dd7fa8", "#c6c663", "#ab96f7", "#cf9a6c", "#4ecfce",
+    "#aab1bb", "#d6458f", "#c6c663", "#ab96f7", "#cf9a6c", "#4ecfce",
 )  # fmt: skip
 MARKS = "osD^vPX"  # as matplotlib calls them; the page draws the same
 DASHES = ("", "2.5 3", "11 3 2.5 3", "7 4", "1.5 5")  # of COORDINATIONS, and of any other

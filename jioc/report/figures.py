@@ -1,19 +1,21 @@
 """The figures of `jioc report --figures DIR`: for a paper, at column width, as PDF, SVG and PNG.
 
-Colour-blind readers can tell their colours apart.
+Lines have a sheet for each place, with at most eight settings each, so that a legend can be read.
 """
 
 import io
 import math
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jioc.errors import Failed, os_errors
 from jioc.files import output, write
+from jioc.report import paper
 from jioc.report.group import Group, Run, collect, mean_std, shown_readouts
+from jioc.report.looks import COLOURS, DASHES, MARKS, Look, looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 COLUMN = 3.3  # inches, one of two columns; a page is both and the gap between them
 PAGE = 6.9
 PANELS = 12  # at most on one sheet
+LINES = 8  # settings at most on one sheet
 Pick = Callable[[Run], list[float | None]]  # what a line shows of a run, task by task
+Curve = Callable[[Group], list[float] | None]  # the paper's own, where it gives one
+Looks = Mapping[Group, Look]
+PAPER: Any = {"linestyle": (0, (0.6, 2.2)), "linewidth": 0.9}  # of the paper's curve
 HANDLE, LETTER, LINE = 0.65, 0.055, 0.15  # inches of a legend
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # Okabe and Ito
-STYLES = ("-", "--", ":", "-.")
-MARKS = "osD^vPX"
 STYLE: Any = {
     "font.size": 8,
     "axes.labelsize": 8,
@@ -45,6 +48,7 @@ STYLE: Any = {
     "lines.markersize": 3,
     "pdf.fonttype": 42,
     "svg.hashsalt": "jioc",
+    "svg.fonttype": "none",  # text, which a person can search and change
     "text.parse_math": False,
     "figure.constrained_layout.use": True,
 }
@@ -85,24 +89,63 @@ def save(groups: list[Group], folder: Path, force: bool = False) -> list[Path]:
 
 
 def draw(groups: list[Group]) -> dict[str, "Figure"]:
-    drawn: dict[str, Figure] = {}
+    styles, drawn = dict(zip(groups, looks(groups), strict=True)), dict[str, "Figure"]()
     for readout in dict.fromkeys(shown_readouts(groups).values()):
-        drawn[f"accuracy-{readout}"] = accuracy(groups, readout, KINDS, PAGE)
-        drawn[f"accuracy-{readout}-all"] = accuracy(groups, readout, {"all": KINDS["all"]}, COLUMN)
+        picks = {title: partial(_accuracy, readout, kind) for kind, title in KINDS.items()}
+        theirs = {title: partial(_paper, readout, kind) for kind, title in KINDS.items()}
+        first = KINDS["all"]
+        for name, some, width in (("", picks, PAGE), ("-all", {first: picks[first]}, COLUMN)):
+            draw_lines = partial(accuracies, picks=some, width=width, theirs=theirs)
+            drawn |= _line_sheets(f"accuracy-{readout}{name}", draw_lines, styles, some.values())
     drawn |= _sheets("tasks", matrices, groups)
-    runs = [run for g in groups for run in g.runs]
-    if any(_diagnostic(name, run) for run in runs for name in MECHANISMS):
-        drawn["mechanisms"] = mechanisms(groups)
-    if any(_third("few", run) for run in runs):
-        picks = {f"{title} classes": partial(_third, name) for name, title in THIRDS.items()}
-        drawn["thirds"] = accuracies(groups, picks, PAGE)
+    measured = [partial(_diagnostic, name) for name in MECHANISMS]
+    drawn |= _line_sheets("mechanisms", mechanisms, styles, measured)
+    picks = {f"{title} classes": partial(_third, name) for name, title in THIRDS.items()}
+    draw_lines = partial(accuracies, picks=picks, width=PAGE)
+    drawn |= _line_sheets("thirds", draw_lines, styles, [picks[f"{THIRDS['few']} classes"]])
     return drawn | _sheets("long-tail", long_tails, list(tails(groups).items()))
 
 
 def _sheets(name: str, draw: Callable[[list[Any]], "Figure"], panels: list[Any]) -> dict[str, "Figure"]:
     """Draw all panels, on as many sheets as they need: tasks, tasks-2, ..."""
     sheets = [panels[i : i + PANELS] for i in range(0, len(panels), PANELS)]
-    return {f"{name}-{i}" if i > 1 else name: draw(sheet) for i, sheet in enumerate(sheets, 1)}
+    return _numbered(name, map(draw, sheets))
+
+
+def _numbered(name: str, figures: Iterable["Figure"]) -> dict[str, "Figure"]:
+    return {f"{name}-{i}" if i > 1 else name: figure for i, figure in enumerate(figures, 1)}
+
+
+def _line_sheets(
+    name: str, draw: Callable[[list[Group], Looks], "Figure"], styles: Looks, picks: Iterable[Pick]
+) -> dict[str, "Figure"]:
+    """Draw the lines of the groups that have something to pick. Of several places, a sheet tells its own.
+
+    A sheet of one method has looks of its own: its hues tell the names apart.
+    """
+    some = list(picks)
+    shown = [g for g in styles if any(_known(pick(run)) for run in g.runs for pick in some)]
+    figures = []
+    for sheet in line_sheets(shown):
+        alone = len({g.config["method"] for g in sheet}) == 1
+        figure = draw(sheet, dict(zip(sheet, looks(sheet), strict=True)) if alone else styles)
+        if len({g.place for g in styles}) > 1:
+            figure.suptitle(sheet[0].own_place, fontsize=8, x=0.01, ha="left")
+        figures.append(figure)
+    return _numbered(name, figures)
+
+
+def line_sheets(groups: list[Group]) -> list[list[Group]]:
+    """Part the groups by place, and by method where a place has more than one sheet holds."""
+    sheets: list[list[Group]] = []
+    for members in collect((g.place, g) for g in groups).values():
+        sheets.append([])
+        for family in collect((g.config["method"], g) for g in members).values():
+            for part in (family[i : i + LINES] for i in range(0, len(family), LINES)):
+                if len(sheets[-1]) + len(part) > LINES:
+                    sheets.append([])
+                sheets[-1] += part
+    return sheets
 
 
 def _write(figure: "Figure", kind: str, target: Path) -> None:
@@ -129,27 +172,27 @@ def _panels(
 # --- lines ---
 
 
-def accuracy(groups: list[Group], readout: str, kinds: dict[str, str], width: float) -> "Figure":
-    return accuracies(
-        groups, {title: partial(_accuracy, readout, kind) for kind, title in kinds.items()}, width
-    )
-
-
-def accuracies(groups: list[Group], picks: Mapping[str, Pick], width: float) -> "Figure":
-    """Draw accuracies in a row of panels; `picks`: what each shows, by its title."""
+def accuracies(
+    groups: list[Group],
+    styles: Looks,
+    picks: Mapping[str, Pick],
+    width: float,
+    theirs: Mapping[str, Curve] | None = None,
+) -> "Figure":
+    """Draw accuracies in a row of panels; `picks`: what each shows, `theirs`: the paper's, by its title."""
     figure, axes = _panels(len(picks), len(picks), width, 2.1, sharey=True)
     for ax, (title, pick) in zip(axes, picks.items(), strict=True):
-        _curves(ax, groups, pick)
+        _curves(ax, groups, pick, styles, (theirs or {}).get(title))
         ax.set_title(title)
     axes[0].set_ylabel("accuracy (%)")
     _legend(figure, axes[0], width)
     return figure
 
 
-def mechanisms(groups: list[Group]) -> "Figure":
+def mechanisms(groups: list[Group], styles: Looks) -> "Figure":
     figure, axes = _panels(len(MECHANISMS), 2, PAGE, 2.1)
     for ax, (name, (title, unit)) in zip(axes, MECHANISMS.items(), strict=True):
-        _curves(ax, groups, partial(_diagnostic, name))
+        _curves(ax, groups, partial(_diagnostic, name), styles)
         ax.set(title=title, ylabel=unit)
         ax.set_ylim(bottom=0)
     _legend(figure, axes[-1], PAGE)
@@ -160,30 +203,64 @@ def _accuracy(readout: str, kind: str, run: Run) -> list[float | None]:
     return [accuracy[kind] for accuracy in run.readouts.get(readout, [])]
 
 
+def _paper(readout: str, kind: str, g: Group) -> list[float] | None:
+    """The paper's accuracy after each task, of the read-out by which the method is judged."""
+    if not g.complete or g.runs[0].result.headline != readout:
+        return None
+    curve = paper.curve(paper.setting(g.complete[0].result))
+    return curve[kind] if curve else None
+
+
+def _known(values: list[float | None]) -> bool:
+    return any(value is not None for value in values)
+
+
 def _diagnostic(name: str, run: Run) -> list[float | None]:
     values = [row.diagnostics[name] if row.diagnostics else None for row in run.result.tasks]
-    return values if any(v is not None for v in values) else []
+    return values if _known(values) else []
 
 
 def _third(name: str, run: Run) -> list[float | None]:
     return _diagnostic(name, run) if run.long_tailed else []
 
 
-def _curves(axes: "Axes", groups: list[Group], pick: Pick) -> None:
-    """Draw a line for each setting, the mean over seeds, and a band of one standard deviation."""
-    for i, g in enumerate(groups):
+def _curves(
+    axes: "Axes", groups: list[Group], pick: Pick, styles: Looks, theirs: Curve | None = None
+) -> None:
+    """Draw a line for each setting, the mean over seeds, and a band of one standard deviation.
+
+    The paper's own curve, where it gives one, is dotted.
+    """
+    beside = False
+    for g in groups:
         rows = [pair for run in g.runs for pair in zip(run.result.tasks, pick(run), strict=False)]
         by_classes = collect((row.classes[1], value) for row, value in rows if value is not None)
         if not by_classes:
             continue
         seen = sorted(by_classes)
         figures = [(mean or 0.0, std or 0.0) for mean, std in (mean_std(by_classes[n]) for n in seen)]
-        mark = MARKS[(i + i // 7) % 7]  # another with each style, so that lines of a colour differ twice
-        look: dict[str, Any] = {"color": COLOURS[i % 7], "linestyle": STYLES[i // 7 % 4], "marker": mark}
-        axes.plot(seen, [mean for mean, _ in figures], label=g.label, **look)
+        look = line_look(styles[g])
+        axes.plot(seen, [mean for mean, _ in figures], label=g.name, **look)
         low, high = [mean - std for mean, std in figures], [mean + std for mean, std in figures]
         axes.fill_between(seen, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        if (curve := theirs(g) if theirs else None) and len(curve) <= len(seen):
+            axes.plot(seen[-len(curve) :], curve, color=look["color"], label="_paper", **PAPER)
+            beside = True
+    if beside:
+        axes.plot([], [], color="#5f6368", label="the paper's", **PAPER)
     axes.set_xlabel("classes seen")
+
+
+def line_look(look: Look) -> dict[str, Any]:
+    """Colour, dashes and mark of a line, as matplotlib calls them."""
+    dashes = tuple(
+        float(part) / 2 for part in DASHES[look.dash].split()
+    )  # of the line's width, which is 2 there
+    return {
+        "color": COLOURS[look.hue],
+        "linestyle": (0, dashes) if dashes else "-",
+        "marker": MARKS[look.mark],
+    }
 
 
 def _legend(figure: "Figure", axes: "Axes", width: float) -> None:

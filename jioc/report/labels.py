@@ -78,16 +78,17 @@ def _joined(parts: Iterable[str]) -> str:
 
 def title(g: Group) -> str:
     """iCaRL + JIOC."""
-    return coordinated(_method(str(g.config.get("method")), g.spec), g.coordinate)
+    return coordinated(method(g), g.coordinate)
 
 
-def _method(method: str, spec: Spec | None) -> str:
+def method(g: Group) -> str:
     """The method's title. A method in a file without a title of its own is called by the file's name."""
+    spec, file = g.spec, Path(str(g.config.get("method"))).stem
     name = printable(spec.title).strip() if spec else ""
     if spec is None or not name:
-        return Path(method).stem
+        return file
     taken = any(name == other.title and spec.name != other.name for other in SPECS.values())
-    return f"{name} ({Path(method).stem})" if taken else name
+    return f"{name} ({file})" if taken else name
 
 
 def _name(changes: dict[Group, Values]) -> None:

@@ -1,22 +1,36 @@
-"""The page of `jioc report`, in one file. `page.js` draws its figures from the JSON that is embedded here."""
+"""The page of `jioc report`, in one file: page.html with style, scripts and data put into it.
+
+The scripts of `web/` draw its figures from the JSON that is embedded here. They are one program, cut into
+files that follow each other; no build step, no library.
+"""
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from jioc import __version__
 from jioc.config import at
 from jioc.files import write
-from jioc.report import paper
+from jioc.report import alerts, labels, losses, paper
 from jioc.report.figures import MECHANISMS, THIRDS
 from jioc.report.group import Group, Run, shown_readouts
-from jioc.report.labels import differing, show
+from jioc.report.looks import COLOURS, DASHES, MARKS, ON_DARK, looks
 from jioc.results import SUMMARIES, Diagnostics
 
 # the diagnostics that are drawn over the tasks, and those class by class, after the last task alone
 BY_TASK = (*MECHANISMS, *THIRDS)
-AFTER_LAST = ("weight_norms", "mean_logits", "trained_on", "delta_by_class", "confusion")
+BY_CLASS = ("weight_norms", "mean_logits", "delta_by_class")
+AFTER_LAST = (*BY_CLASS, "trained_on", "confusion")
+DIGITS = 6  # of the figures of each class, which charts alone show
+WEB = Path(__file__).parent / "web"
+SCRIPTS = (  # in the order in which they follow each other
+    "elements", "numbers", "state", "tip", "charts", "matrices", "tables", "downloads",
+    "summary", "gains", "accuracy", "mechanisms", "runs", "side", "start",
+)  # fmt: skip
+FACETS = ("data", "long tail", "network", "tasks", "memory", "judged by", "also")  # the parts of a place
 MARK = b"<title>jioc report</title>"  # in every page, by which it may be replaced by the next
 
 
@@ -27,15 +41,15 @@ def save(groups: list[Group], path: Path, left_out: Sequence[str] = ()) -> None:
 def page(groups: list[Group], left_out: Sequence[str] = ()) -> str:
     """Put style, script and data into page.html. `left_out`: what it says of results that it lacks."""
     data = embedded(content(groups) | {"left_out": list(left_out)})
-    parts = {"CSS": _part("css").rstrip(), "JS": _part("js").rstrip(), "DATA": data}
-    html = _part("html")
-    for name, text in parts.items():
+    script = "\n".join(_part(f"{name}.js").rstrip() for name in SCRIPTS)
+    html = _part("page.html")
+    for name, text in {"CSS": _part("page.css").rstrip(), "JS": script, "DATA": data}.items():
         html = html.replace(f"/*{name}*/", text)
     return html
 
 
-def _part(kind: str) -> str:
-    return (Path(__file__).parent / f"page.{kind}").read_text(encoding="utf-8")
+def _part(name: str) -> str:
+    return (WEB / name).read_text(encoding="utf-8")
 
 
 def embedded(value: Any) -> str:
@@ -49,40 +63,62 @@ def embedded(value: Any) -> str:
 def content(groups: list[Group]) -> dict[str, Any]:
     """Everything that the page shows."""
     shown = shown_readouts(groups)
+    logs = [[losses.read(run.path.parent) for run in g.runs] for g in groups]
     scenarios: list[dict[str, Any]] = []
     runs = []
     for i, g in enumerate(groups):
-        for run in g.runs:
+        for run, log in zip(g.runs, logs[i], strict=True):
             about = {"classes": run.result.classes, "counts": run.result.counts, "tailed": run.long_tailed}
             if about not in scenarios:
                 scenarios.append(about)
-            runs.append(_run(run, i, scenarios.index(about), {*shown.values()}))
-    differences = differing([g.config for g in groups])
+            one = _run(run, i, scenarios.index(about), {*shown.values()})
+            runs.append(one | {"losses": log.plain()})
+    differences = labels.differing([g.config for g in groups])
     return {
         "version": __version__,
-        "groups": [_group(g, groups, shown) for g in groups],
+        "groups": _groups(groups, shown),
         "runs": runs,
         "scenarios": scenarios,
+        "facets": [*FACETS, "method", "coordination"],
+        "alerts": [asdict(alert) for alert in alerts.find(groups, logs)],
         "differences": {
             "names": differences,
-            "rows": [[show(at(g.config, name)) for name in differences] for g in groups],
+            "rows": [[labels.show(at(g.config, name)) for name in differences] for g in groups],
         },
         "versions": sorted({str(run.result.jioc) for g in groups for run in g.runs}),
+        "colours": {"light": COLOURS, "dark": ON_DARK},
+        "dashes": DASHES,
+        "marks": MARKS,
     }
 
 
-def _group(g: Group, groups: list[Group], shown: dict[str, str]) -> dict[str, Any]:
-    return {
-        "label": g.label,
-        "name": g.name,
-        "place": g.place,
-        "own_place": g.own_place,
-        "common_place": g.common_place,
-        "coordinate": g.coordinate,
-        "base": None if g.base is None else groups.index(g.base),
-        "headline": shown[g.runs[0].result.headline],
-        "paper": _paper(g),
-    }
+def _groups(groups: list[Group], shown: dict[str, str]) -> list[dict[str, Any]]:
+    ids = _ids(groups)
+    return [
+        {
+            "id": ids[i],
+            "label": g.label,
+            "name": g.name,
+            "place": g.place,
+            "own_place": g.own_place,
+            "common_place": g.common_place,
+            "facets": [*g.place_parts, labels.method(g), g.coordinate],
+            "method": labels.method(g),
+            "coordinate": g.coordinate,
+            "base": None if g.base is None else groups.index(g.base),
+            "headline": shown[g.runs[0].result.headline],
+            "paper": _paper(g),
+            **asdict(look),
+        }
+        for i, (g, look) in enumerate(zip(groups, looks(groups), strict=True))
+    ]
+
+
+def _ids(groups: list[Group]) -> list[str]:
+    """Short names for links to the page: the same in a later page with more runs."""
+    sums = [sha256(json.dumps([g.config, g.images], sort_keys=True).encode()).hexdigest() for g in groups]
+    size = next((n for n in range(6, 64) if len({text[:n] for text in sums}) == len(sums)), 64)
+    return [text[:size] for text in sums]
 
 
 def _paper(g: Group) -> dict[str, Any] | None:
@@ -131,4 +167,12 @@ def _diagnostics(rows: list[Diagnostics | None], long_tailed: bool) -> dict[str,
         return None
     names, last = (BY_TASK if long_tailed else tuple(MECHANISMS)), rows[-1] or Diagnostics()
     over_tasks = {name: [row and row[name] for row in rows] for name in names}
-    return over_tasks | {name: last[name] for name in AFTER_LAST}
+    after_last = {name: last[name] for name in AFTER_LAST}
+    return over_tasks | after_last | {name: _short(last[name]) for name in BY_CLASS}
+
+
+def _short(values: list[float | None] | None) -> list[float | None] | None:
+    """The figures of each class at the precision of a chart; unrounded, a seventh of the page."""
+    if values is None:
+        return None
+    return [None if value is None else float(f"{value:.{DIGITS}g}") for value in values]

@@ -1,12 +1,15 @@
 """`jioc report --figures`: figures for papers."""
 
+import io
+import itertools
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from helpers.results import groups_of, keep, made
 from jioc.cli.main import main
-from jioc.report import figures
+from jioc.report import figures, looks, paper
 
 
 def test_figures_for_papers(tmp_path: Path) -> None:
@@ -59,27 +62,77 @@ def test_every_tail_is_drawn_once_with_the_place_that_has_it() -> None:
 
 def test_every_setting_has_its_matrix() -> None:
     groups = groups_of(*(made(memory=1000 + i, diagnosed=False) for i in range(14)))
-    sheets = {name: figure for name, figure in figures.draw(groups).items() if name.startswith("tasks")}
+    sheets = figures._sheets("tasks", figures.matrices, groups)
     assert [*sheets] == ["tasks", "tasks-2"]
     titles = [ax.get_title(loc="left") for sheet in sheets.values() for ax in sheet.axes]
     assert [title for title in titles if title] == [g.label for g in groups]
 
 
-def test_a_legend_tells_every_line_apart_and_stays_on_the_page() -> None:
+def test_a_legend_is_short_tells_every_line_apart_and_stays_on_the_page() -> None:
+    """A sheet for each place, of at most eight settings; a host and its coordinations are on one."""
     import matplotlib
 
-    runs = [made(memory=1000 + i, diagnosed=False) for i in range(30)]
+    hosts = ("icarl", "wa", "bic", "der")
+    runs = [made(m, c, diagnosed=False) for m in hosts for c in ("none", "ic", "jioc")]
+    runs += [made("icarl", memory=500, diagnosed=False)]
     with matplotlib.rc_context(figures.STYLE):
         groups = groups_of(*runs)
-        groups[0].label = "a very long label, " * 6
-        figure = figures.accuracy(groups, "cnn", {"all": "All"}, figures.COLUMN)
+        groups[0].name = "a very long name, " * 6
+        sheets = figures.line_sheets(groups)
+        drawn = figures.draw(groups)
+        figure = drawn["accuracy-cnn-all"]
         figure.draw_without_rendering()
-        patterns = [matplotlib.rcParams[f"lines.{name}_pattern"] for name in ("dashed", "dotted", "dashdot")]
-        width = matplotlib.rcParams["lines.linewidth"]
+    assert [len(sheet) for sheet in sheets] == [6, 6, 1]
+    assert [{g.config["method"] for g in sheet} for sheet in sheets] == [
+        {*hosts[:2]},
+        {*hosts[2:]},
+        {"icarl"},
+    ]
+    assert [name for name in drawn if name.startswith("accuracy-cnn-all")][1:] == [
+        "accuracy-cnn-all-2",
+        "accuracy-cnn-all-3",
+    ]
     (legend,) = figure.legends
-    lines = [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in legend.get_lines()]
-    assert len(set(lines)) == 30
-    assert len({(colour, mark) for colour, _, mark in lines[:14]}) == 14  # also where dashes cannot be seen
-    assert legend.handlelength * 7 >= 2 * width * max(map(sum, patterns))  # each style twice over
+    lines = [
+        (line.get_color(), str(line._unscaled_dash_pattern), line.get_marker()) for line in legend.get_lines()
+    ]
+    assert len(set(lines)) == 6 and len({colour for colour, *_ in lines}) == 2
     box, sheet = legend.get_window_extent(), figure.bbox
     assert sheet.x0 <= box.x0 and box.x1 <= sheet.x1 and sheet.y0 <= box.y0
+
+
+def test_hue_tells_the_method_dash_the_coordination_and_marks_the_variant() -> None:
+    runs = [made(m, c, lr=lr) for m in ("icarl", "wa") for c in ("none", "jioc") for lr in (0.1, 0.2)]
+    groups = groups_of(*runs)
+    styles = dict(zip(groups, looks.looks(groups), strict=True))
+    assert len(set(styles.values())) == len(groups) == 8
+    for a, b in itertools.combinations(groups, 2):
+        assert (styles[a].hue == styles[b].hue) is (a.config["method"] == b.config["method"])
+        assert (styles[a].dash == styles[b].dash) is (a.coordinate == b.coordinate)
+    alone = groups_of(made(), made(coordinate="jioc"), made(memory=500))
+    assert [look.hue for look in looks.looks(alone)] == [0, 1, 0]  # of one method, by name
+    many = groups_of(*(made(diagnosed=False, lr=0.01 * i) for i in range(1, 31)))
+    assert len(set(looks.looks(many))) == 30
+
+
+def test_the_papers_curve_stands_beside_ours_and_svg_text_is_text() -> None:
+    import xml.etree.ElementTree as xml
+
+    import matplotlib
+
+    runs = [made(coordinate=c, classes=100, tasks=10, diagnosed=False) for c in ("none", "jioc")]
+    groups = groups_of(*runs, made(method="own_<b>.py", classes=100, tasks=10, diagnosed=False))
+    styles = dict(zip(groups, looks.looks(groups), strict=True))
+    picks = {"Old": partial(figures._accuracy, "cnn", "old")}
+    content = io.BytesIO()
+    with matplotlib.rc_context(figures.STYLE):
+        theirs = {"Old": partial(figures._paper, "cnn", "old")}
+        figure = figures.accuracies(groups, styles, picks, figures.COLUMN, theirs)
+        figure.savefig(content, format="svg")
+    lines = [line for line in figure.axes[0].get_lines() if line.get_label() == "_paper"]
+    want = [paper.curve(paper.setting(g.complete[0].result)) for g in groups[:2]]
+    assert [[*map(float, line.get_ydata())] for line in lines] == [c["old"] for c in want if c]
+    assert [*lines[0].get_xdata()] == [*range(20, 101, 10)]  # from the second task on
+    root = xml.fromstring(content.getvalue())
+    said = {"".join(node.itertext()).strip() for node in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"Old", "accuracy (%)", "own_<b>", "the paper's"} <= said

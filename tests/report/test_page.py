@@ -1,6 +1,7 @@
 """`jioc report`: the page and the figures, from result.json alone."""
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -14,7 +15,8 @@ import pytest
 from helpers.hostile import NAMES as HOSTILE
 from helpers.results import groups_of, keep, made
 from jioc.cli.main import main
-from jioc.report import figures, page
+from jioc.report import figures, losses, page
+from jioc.report import runs as report_runs
 
 
 class Elements(HTMLParser):
@@ -90,16 +92,81 @@ def test_two_hundred_classes_and_twenty_settings(tmp_path: Path) -> None:
     assert all(len(run["diagnostics"]["confusion"]) == 200 for run in held["runs"])
 
 
-def test_ten_runs_of_a_hundred_classes_stay_under_three_megabytes(tmp_path: Path) -> None:
-    html, _ = report(tmp_path, *[made(seed=s, classes=100, tasks=10) for s in range(10)])
-    assert len(html.encode()) < 3e6
+def log(tasks: int, epochs: int, **terms: float) -> str:
+    """A log with the same terms in every epoch, and others that it counts up."""
+    about = {"stage": "later", "lr": 0.1, "images": 100, "seconds": 1.0, "images_per_second": 100.0}
+    lines = [
+        about | {"task": t, "epoch": e, "epochs": epochs, "terms": terms | {"count": e}}
+        for t in range(1, tasks + 1)
+        for e in range(1, epochs + 1)
+    ]
+    return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def test_two_hundred_runs(tmp_path: Path) -> None:
+def test_a_hundred_runs_with_their_logs_stay_under_three_megabytes(tmp_path: Path) -> None:
     one = made(classes=100, tasks=10)
-    results = [one | {"config": one["config"] | {"init_seed": s, "data_seed": s}} for s in range(200)]
+    results = [one | {"config": one["config"] | {"init_seed": s, "data_seed": s}} for s in range(100)]
+    runs = keep(tmp_path / "runs", *results)
+    text = log(10, 16, cls=1.234567890123, kd=0.987654321, suppress=0.1234567)
+    for folder in runs.iterdir():
+        (folder / "log.jsonl").write_text(text)
+    out = tmp_path / "page.html"
+    assert main(["report", str(runs), "-o", str(out)]) == 0
+    held = json.loads(Elements(out.read_text(encoding="utf-8")).scripts[0])
+    assert len(held["runs"]) == 100 and len(held["groups"]) == 1
+    assert all(len(run["losses"]["at"]) <= losses.POINTS for run in held["runs"])
+    assert out.stat().st_size < 3e6
+
+
+def test_losses_are_thinned_by_task_and_what_is_damaged_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text(log(2, 400, cls=2.0) + '{"task": 3, "terms": {"cls": 1')
+    held = losses.read(tmp_path)
+    step = 5  # epochs that are one point: 80 points a task
+    assert len(held.at) == losses.POINTS and held.at[79] == 1 and held.at[159] == 2
+    assert held.at[0] == step / 400 and held.terms["count"][0] == (1 + step) / 2
+    assert held.terms["cls"] == [2.0] * losses.POINTS and not held.not_finite
+    odd = [
+        "[1]", "nothing", '{"task": 1, "epochs": 2, "terms": 5}', '{"task": true, "epochs": 2, "terms": {}}',
+        '{"task": 1, "epochs": 2, "terms": {"cls": NaN, "kd": 1}}', "[" * 100_000, '{"task": 1e9}',
+        '{"task": 1, "epochs": 2, "terms": {"cls": 1' + "0" * 400 + ', "kd": 3}}',
+    ]  # fmt: skip
+    (tmp_path / "log.jsonl").write_text("\n".join(odd))
+    held = losses.read(tmp_path)
+    assert held.terms == {"kd": [1.0, 3.0]} and held.at == [0.5, 1.0] and held.not_finite == [1]
+    (tmp_path / "log.jsonl").unlink()
+    assert losses.read(tmp_path).plain() is None
+    os.mkfifo(tmp_path / "log.jsonl")
+    assert losses.read(tmp_path).plain() is None
+
+
+def test_alerts_name_a_task_at_zero_an_unfinished_run_and_what_is_no_number(tmp_path: Path) -> None:
+    forgot, open_, bare, mad = made(seed=1), made(seed=2, done=2), made(seed=3), made(seed=4)
+    forgot["tasks"][-1]["cnn"]["per_task"] = [0.0, 0.0, 0.0, 1.0, 0.0]
+    bare["tasks"][1]["cnn"]["all"] = None
+    runs = keep(tmp_path / "runs", forgot, open_, bare, mad, made(seed=5))
+    (runs / "run-003" / "log.jsonl").write_text(log(3, 2, cls=float("nan")))
+    groups = report_runs.group(report_runs.read([runs]))
+    held = page.content(groups)["alerts"]
+    assert [(one["runs"], one["text"]) for one in held] == [
+        ([0], "at 0 % after task 5: tasks 1 to 3, 5"),
+        ([1], "not finished: 2 of 5 tasks learnt"),
+        ([2], "no accuracy after task 2"),
+        ([3], "a loss that is not a finite number in tasks 1 to 3"),
+    ]
+
+
+def test_facets_looks_and_links_of_a_setting(tmp_path: Path) -> None:
+    results = [made(), made(coordinate="jioc"), made("wa"), made("wa", memory=500)]
     _, held = report(tmp_path, *results)
-    assert len(held["runs"]) == 200 and len(held["groups"]) == 1
+    facets = [dict(zip(held["facets"], g["facets"], strict=True)) for g in held["groups"]]
+    assert [f["memory"] for f in facets] == ["1,000 exemplars"] * 3 + ["500 exemplars"]
+    assert [f["method"] for f in facets] == ["iCaRL", "iCaRL", "WA", "WA"]
+    assert [f["coordination"] for f in facets] == ["none", "jioc", "none", "none"]
+    assert [g["hue"] for g in held["groups"]] == [0, 0, 1, 1]
+    _, later = report(tmp_path / "later", made("bic"), *results, made(seed=2))
+    ids = {g["label"]: g["id"] for g in later["groups"]}
+    assert {g["label"]: g["id"] for g in held["groups"]}.items() <= ids.items()  # an old link leads there
+    assert len({*ids.values()}) == 5
 
 
 def test_a_page_replaces_an_older_one_whole_or_not_at_all(
@@ -172,13 +239,20 @@ def test_a_readout_that_repeats_another_is_drawn_once(tmp_path: Path) -> None:
 
 def test_every_chart_of_the_page_has_its_axes_named() -> None:
     """Each call that draws names both axes; accuracies, times and divergences with their unit."""
-    js = (Path(page.__file__).parent / "page.js").read_text()
-    sections = js.split("// --- sections ---")[1]
-    for call in ("lines(", "heat(", "bars(", "scatter("):
+    names = ("accuracy", "mechanisms", "runs")
+    sections = "".join((page.WEB / f"{name}.js").read_text(encoding="utf-8") for name in names)
+    for call in (" lines(", " heat(", " bars(", " scatter("):
         for part in sections.split(call)[1:]:
             assert "xLabel" in part[:900] and "yLabel" in part[:900], part[:80]
     for unit in ("accuracy (%)", "KL divergence (nats)", "time (s)", "images a second", "expected error (%)"):
         assert f'"{unit}"' in sections
+
+
+def test_the_scripts_are_all_there_in_lines_that_can_be_read() -> None:
+    assert {path.stem for path in page.WEB.glob("*.js")} == {*page.SCRIPTS}
+    for path in page.WEB.glob("*.js"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert len(lines) < 340 and max(map(len, lines)) <= 110, path.name
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
@@ -200,7 +274,7 @@ def test_the_page_rounds_as_a_table_does() -> None:
         *(draw.uniform(-100, 100) for _ in range(200)),
         *(draw.uniform(0, 1e6) for _ in range(50)),
     ]
-    script = (Path(page.__file__).parent / "page.js").read_text(encoding="utf-8")
+    script = (page.WEB / "numbers.js").read_text(encoding="utf-8")
     script = script[script.index("const known") : script.index("const percent")]
     script += f"console.log(JSON.stringify([0, 1, 2, 3].map((d) => {values}.map((v) => fixed(d)(v)))))"
     shown = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True).stdout

@@ -17,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from jioc.report import labels, runs
-from jioc.report.figures import COLOURS, MARKS, PAGE, STYLE
+from jioc.report.figures import PAGE, STYLE
 from jioc.report.group import Group, mean_std
+from jioc.report.looks import COLOURS, MARKS
 from jioc.report.tables import spread
 
 FIGURE = RESULTS.parent.parent / "docs" / "figures" / "figure4.svg"

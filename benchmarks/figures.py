@@ -28,7 +28,7 @@ from jioc.files import write
 from jioc.report import runs
 from jioc.report.figures import PAGE, STYLE
 from jioc.report.group import Group, Run, mean_std
-from jioc.report.looks import COLOURS, MARKS
+from jioc.report.looks import COLOURS
 from jioc.report.tables import number, spread
 from jioc.resolve import recipes
 from jioc.results import Diagnostics

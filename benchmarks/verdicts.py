@@ -109,7 +109,8 @@ def draw(gains: Found) -> bytes:
     """Draw a dot for each seed, a bar at their mean, and the paper's gain as a diamond."""
     import matplotlib
 
-    from jioc.report.figures import COLOURS, PAGE, STYLE
+    from jioc.report.figures import PAGE, STYLE
+    from jioc.report.looks import COLOURS
 
     with matplotlib.rc_context(STYLE):
         figure, axes = sheet(PAGE, 2.6, 1, len(gains), sharex=True)

@@ -42,6 +42,18 @@ class Epoch:
 
 
 @dataclass(frozen=True)
+class Training:
+    """An epoch goes on; told now and then, so that a long one shows that it moves."""
+
+    task: int
+    stage: str
+    epoch: int
+    epochs: int
+    done: int  # images of this epoch so far
+    total: int  # images of an epoch
+
+
+@dataclass(frozen=True)
 class TaskEnd:
     """A task has been learnt and evaluated."""
 
@@ -68,7 +80,7 @@ class Waiting:
     """Another process is decoding the images; repeated until it is done."""
 
 
-Event = Start | Epoch | TaskEnd | Note | Decoding | Waiting
+Event = Start | Epoch | Training | TaskEnd | Note | Decoding | Waiting
 Callback = Callable[[Event], None]
 
 

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import os
 from typing import Any, TextIO
 
 
@@ -16,6 +17,21 @@ def sized(n: float) -> str:
         if n >= size:
             return f"{n / size:,.1f} {unit}"
     return f"{n:.0f} bytes"
+
+
+def timed(seconds: float) -> str:
+    """12 s, 3 min, 2.5 h."""
+    if seconds < 119.5:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7170 else f"{seconds / 3600:.1f} h"
+
+
+def middle_out(name: str, most: int) -> str:
+    """The name without its middle where it is longer: a run is known by its first letters and its seed."""
+    if len(name) <= most:
+        return name
+    end = max(1, (most - 1) // 2)
+    return f"{name[: most - 1 - end]}…{name[-end:]}"
 
 
 def shortened(text: str, most: int = 2000) -> str:
@@ -59,6 +75,13 @@ class TerminalOutput:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
+
+def coloured(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that shows colour, and nobody has asked for none."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+HEADING = "\x1b[1;36m{}\x1b[0m"  # bold and cyan
 
 STAND_INS = {"–": "-", "±": "+-", "×": "x", "…": "..."}
 

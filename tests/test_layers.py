@@ -14,7 +14,7 @@ import jioc
 
 PACKAGE = Path(jioc.__file__).parent
 ROWS = (  # docs/architecture.md draws them; a row may import those above it, and itself without a circle
-    ("errors", "text", "files", "scripts", "stopping", "torchrun", "results", "events", "types"),
+    ("errors", "text", "files", "scripts", "stopping", "torchrun", "results", "events", "types", "terminal"),
     ("config",),
     ("losses", "coordination", "memory", "metrics", "diagnostics"),
     ("device",),
@@ -153,7 +153,7 @@ WITHOUT_TORCH = (
     "data.catalogue", "data.find", "nets.catalogue", "methods", "methods.registry", "resolve.derive",
     "resolve.recipes", "resolve.repeat", "training.store", "report.runs", "grid.plan", "grid.options",
     "grid.progress", "grid.ray", "grid.slurm", "cli.main", "cli.run", "cli.grid", "cli.learn", "cli.predict",
-    "cli.export", "cli.table", "cli.list",
+    "cli.export", "cli.table", "cli.list", "cli.completion",
 )  # fmt: skip
 
 

@@ -1,52 +1,20 @@
-"""Tables and progress for people: bars on a terminal, plain lines elsewhere. No torch here."""
+"""Progress and results for people: bars on a terminal, plain lines elsewhere. No torch here."""
 
+import shlex
 import sys
 import time
-from collections.abc import Collection
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console as Rich
-from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
-from rich.table import Table
-
-from jioc.config import Config, total_epochs
-from jioc.events import Decoding, Epoch, Event, Note, Start, TaskEnd
+from jioc.config import Config
+from jioc.events import Decoding, Epoch, Event, Note, Start, TaskEnd, Training
 from jioc.methods import find_method
 from jioc.report.lines import percent, task_line
 from jioc.results import SUMMARIES, Result, TaskRow
-from jioc.text import BYTES, TerminalOutput, coordinated, counted, printable, shortened
-
-WHOLE = 10**6  # characters: no line is as long
-
-
-def table(
-    heads: list[str],
-    rows: list[list[str]],
-    title: str | None = None,
-    text_columns: int | None = None,
-    blocks: Collection[int] = (),
-) -> None:
-    """Print aligned columns; where the output is no terminal, as wide as their content.
-
-    `text_columns`: how many columns hold text, the others figures; `blocks`: rows above which a line is free.
-    """
-    terminal = sys.stdout.isatty()
-    title = printable(title) if title else None
-    sheet = Table(box=SIMPLE_HEAD, title=title if terminal else None, title_justify="left", pad_edge=False)
-    if title and not terminal:
-        print(title)  # a table would break it at its own width
-    for i, head in enumerate(heads):
-        sheet.add_column(
-            printable(head), justify="left" if text_columns is None or i < text_columns else "right"
-        )
-    for i, row in enumerate(rows, 1):
-        sheet.add_row(*map(printable, row), end_section=i in blocks)
-    output: Any = TerminalOutput(sys.stdout)
-    Rich(file=output, markup=False, width=None if terminal else WHOLE).print(sheet)
+from jioc.terminal import Bars, table, width
+from jioc.text import BYTES, coordinated, counted, printable, shortened, timed
+from jioc.training.workload import Workload
 
 
 def counts_table(classes: list[str], counts: list[int], sizes: list[int]) -> None:
@@ -64,21 +32,14 @@ def print_note(event: Event) -> None:
         print(f"note: {printable(shortened(event.text))}", file=sys.stderr)
 
 
+def print_next(*commands: str) -> None:
+    """Print what a person may want to do next, a command a line."""
+    for i, command in enumerate(commands):
+        print(("next: " if i == 0 else "      ") + printable(command, keep=BYTES), flush=True)
+
+
 class Progress(Bars):
     """The callback of work before a run: notes on stderr, and a bar on a terminal."""
-
-    def __init__(self) -> None:
-        self.on_terminal = sys.stderr.isatty()
-        output: Any = TerminalOutput(sys.stderr)
-        super().__init__(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[status]}"),
-            TimeRemainingColumn(),
-            console=Rich(file=output),
-            transient=True,
-            disable=not self.on_terminal,
-        )
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Decoding):
@@ -88,9 +49,9 @@ class Progress(Bars):
 
     def on_decoding(self, event: Decoding) -> None:
         if event.done == 0:
-            self.decoding = self.add_task("decoding images", total=event.total, status="")
-        status, visible = f"{event.done:,} of {event.total:,}", event.done < event.total
-        self.update(self.decoding, completed=event.done, status=status, visible=visible)
+            self.decoding = self.add_task("decoding images", total=event.total)
+        parts, visible = [f"{event.done:,} of {event.total:,}"], event.done < event.total
+        self.move(self.decoding, completed=event.done, parts=parts, visible=visible)
 
 
 PLAIN_EVERY = 30.0  # seconds between two lines within a task where there is no terminal
@@ -103,13 +64,14 @@ class Console(Progress):
         super().__init__()
         self.config, self.folder, self.spec = config, folder, find_method(config.method)
         self.printed = time.monotonic()
+        self.terms: list[str] = []  # of the last epoch
 
     def __call__(self, event: Event) -> None:
         match event:
             case Start():
                 self.on_start(event)
-            case Epoch():
-                self.on_epoch(event)
+            case Epoch() | Training():
+                self.on_progress(event)
             case TaskEnd(row=row):
                 self.on_task(row)
             case _:
@@ -121,34 +83,58 @@ class Console(Progress):
         super().on_decoding(event)
 
     def on_start(self, event: Start) -> None:
-        c, self.sizes = self.config, event.sizes
+        c = self.config
         title = coordinated(self.spec.title, c.coordination.coordinate)
         print(printable(f"{title} on {c.data}, {c.backbone}, {event.device} ({event.precision})"))
         print(scenario_line(event.sizes, event.counts, c))
         if c.long_tail is not None:
             counts_table(event.classes, event.counts, event.sizes)
         if event.done:
-            print(f"going on after task {event.done} of {len(self.sizes)}")
-        epochs = [total_epochs(c, t) for t in range(len(self.sizes))]
-        self.bar = self.add_task("", total=sum(epochs), completed=sum(epochs[: event.done]), status="")
+            print(f"going on after task {event.done} of {len(event.sizes)}")
+        self.begin(event)
 
-    def on_epoch(self, event: Epoch) -> None:
-        terms = "  ".join(f"{name} {value:.3f}" for name, value in event.terms.items())
-        status = f"epoch {event.epoch}/{event.epochs}  {terms}  {event.images_per_second:,.0f} images/s"
+    def begin(self, event: Start) -> None:
+        """Begin the bar, whose length is the images that the run trains on."""
+        self.sizes, self.work = event.sizes, Workload(self.config, self.spec, event)
+        done, left = self.work.done, self.work.left
+        self.bar = self.add_task("", completed=int(done), total=done + left)
+
+    def on_progress(self, event: Epoch | Training) -> None:
+        self.work.update(event)
+        done, left = self.work.done, self.work.left
+        self.update(self.bar, completed=done, total=done + left)
+        if isinstance(event, Epoch):
+            self.terms = [f"{name} {value:.3f}" for name, value in event.terms.items()]
+        parts = [f"epoch {event.epoch}/{event.epochs}", *self._speed(event), *self.terms]
+        task = f"task {event.task}/{len(self.sizes)}"
         if not self.on_terminal and time.monotonic() - self.printed >= PLAIN_EVERY:
             self.printed = time.monotonic()
-            print(f"task {event.task:>2}/{len(self.sizes)}  {status}", flush=True)
-        self.update(self.bar, advance=1, description=f"task {event.task}/{len(self.sizes)}", status=status)
+            print("  ".join([f"task {event.task:>2}/{len(self.sizes)}", *parts, *self._left()]), flush=True)
+        self.move(self.bar, description=task, parts=parts)
+
+    def _speed(self, event: Epoch | Training) -> list[str]:
+        if isinstance(event, Epoch):
+            return [f"{event.images_per_second:,.0f} images/s"]
+        return [f"{speed:,.0f} images/s"] if (speed := self._task().speed) else []
+
+    def _left(self) -> list[str]:
+        seconds = self._task().time_remaining
+        return [] if seconds is None else [f"{self._task().percentage:.0f} %, {timed(seconds)} left"]
+
+    def _task(self) -> Any:
+        return next(task for task in self.tasks if task.id == self.bar)
 
     def on_task(self, row: TaskRow) -> None:
-        print(task_line(row, len(self.sizes)), flush=True)
+        print(task_line(row, len(self.sizes), width(sys.stdout)), flush=True)
 
     def finish(self, result: Result) -> None:
         self.stop()
         names = [name for name, value in result.average.items() if value is not None]
         rows = [[name, *(percent(result[kind].get(name)) for kind in SUMMARIES)] for name in names]
-        table(["read-out", *SUMMARIES], rows)
+        table(["read-out", *SUMMARIES], rows, text_columns=1)
         print(f"kept in {printable(str(self.folder), keep=BYTES)}")
+        folder = shlex.quote(str(self.folder))
+        print_next(f"jioc report {folder}", f"jioc predict {folder} IMAGE")
 
 
 def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
@@ -156,7 +142,7 @@ def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
     per_task = f"{sizes[0]}" if len(set(sizes)) == 1 else "+".join(map(str, sizes))
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
     a_class = " a class" if config.memory_per_class else ""
-    exemplars = counted(config.memory_per_class or config.memory, "exemplar") + a_class
+    exemplars = counted(config.memory_per_class or config.memory or 0, "exemplar") + a_class
     memory = {"exemplars": exemplars, "none": "no exemplars", "all": "every image kept"}
     images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
     classes = f"{per_task} {'class' if per_task == '1' else 'classes'}"

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jioc.cli.console import Progress, counts_table, print_note, table
+from jioc.cli.console import Progress, counts_table, print_note
 from jioc.cli.flags import Parser, add_fields, given_values
 from jioc.config import Config, Options, index, make
 from jioc.data import catalogue
@@ -10,16 +10,30 @@ from jioc.data.sources import archives
 from jioc.errors import refuse_if, refuse_unknown
 from jioc.events import Note
 from jioc.resolve.derive import resolve
+from jioc.terminal import table
 from jioc.text import counted
 
 
-def main(argv: list[str]) -> int:
-    parser = Parser("jioc data", "List the data sets, fetch one, or check that one can be read.")
+def build_parser() -> Parser:
+    parser = Parser(
+        "jioc data",
+        "List the data sets, fetch one, or check that one can be read.",
+        common=("--data-dir", "--image-size", "--tasks", "--long-tail", "--counts"),
+        examples={
+            "jioc data list": "the data sets, and whether their files are here",
+            "jioc data get cifar100": "fetch the official files",
+            "jioc data check photos --counts": "what a run would see of a folder of class folders",
+        },
+    )
     parser.add("action", help="list, get or check")
     parser.add("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
     add_fields(parser, {name: Config.model_fields[name] for name in index.taken_by("data")})
     parser.add("--counts", action="store_true", help="check: print the training images of every class")
-    args = parser.parse(argv)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    args = build_parser().parse(argv)
     refuse_unknown("word after jioc data", args.action, ("list", "get", "check"))
     places = "a data set or a folder" if args.action == "check" else "a data set"
     no_name = args.action != "list" and args.name is None

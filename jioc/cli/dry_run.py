@@ -10,13 +10,17 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.cli.console import Progress, scenario_line, table
-from jioc.config import Config, total_epochs
+from jioc.cli.console import Progress, scenario_line
+from jioc.config import Config, index, total_epochs
+from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.data.loader import Sampler
+from jioc.errors import Refused
 from jioc.events import Epoch, Note
 from jioc.methods.base import Method
 from jioc.nets.incremental import Net
+from jioc.terminal import table
+from jioc.text import counted, timed
 from jioc.training.evaluate import AT_ONCE, map_images
 from jioc.training.preflight import preflight
 from jioc.training.runner import ALL_KEPT, Run
@@ -24,6 +28,7 @@ from jioc.types import Task
 
 STEPS, SPELL = 2, 0.2  # time at least so many steps and seconds
 SLOW = 5.0  # seconds: a first step that is slower counts itself, as its set-up is a small part of it
+PATIENCE = 30.0  # seconds to time the settings of a grid
 ON_CPU = 32  # images of a timed step on a CPU, where an image takes as long in a larger batch
 
 
@@ -34,6 +39,10 @@ class Estimate:
     images: int  # that it trains on, in all epochs
     training: float  # seconds
     looking: float  # seconds for passes without training: evaluating, choosing exemplars
+
+    @property
+    def seconds(self) -> float:
+        return self.training + self.looking
 
 
 def show(config: Config) -> None:
@@ -53,17 +62,49 @@ def show(config: Config) -> None:
         classes = ", ".join(_shorten(run.scenario.classes[first : first + size]))
         rows.append([str(t + 1), classes, f"{new:,}", f"{exemplars:,}", str(total_epochs(config, t))])
         first += size
-    table(["task", "classes", "new images", "exemplars", "epochs"], rows)
+    table(["task", "classes", "new images", "exemplars", "epochs"], rows, text_columns=2)
     found = measured(run)
     rate = (
         f"{found.images:,} images through the network at about {found.images / found.training:,.0f} a second"
     )
-    looking = f"with {_duration(found.looking)} for choosing exemplars and evaluating"
+    looking = f"with {timed(found.looking)} for choosing exemplars and evaluating"
     compiling = ", without compiling" * run.plan.execution.compile
-    print(f"{rate} here: {_duration(found.training + found.looking)}, {looking}{compiling}")
+    print(f"{rate} here: {timed(found.seconds)}, {looking}{compiling}")
     test = dataset.record.get("split", {}).get("test")
     test = f"{test}, which serves as the test set" if test else "the test set"
     print(f"judged by {'the held-out images' if run.scenario.held_out else test}")
+
+
+def total_time(configs: list[Config]) -> str:
+    """Say how long runs take one after another; each setting is timed once, whatever its seed.
+
+    After `PATIENCE` seconds the settings that were not timed count as the mean of the others.
+    """
+    runs, images = Counter(map(_without_seeds, configs)), dict[str, Dataset]()
+    seconds: dict[str, float] = {}
+    end = time.monotonic() + PATIENCE
+    try:
+        with Progress() as tell:
+            bar = tell.add_task("timing a few steps", total=len(runs))
+            for config in {_without_seeds(config): config for config in configs}.values():
+                if seconds and time.monotonic() > end:
+                    break
+                key = config.model_dump_json(include=set(index.grouped("images", "reading")))
+                if key not in images:
+                    images = {key: load_dataset(config, tell)}
+                seconds[_without_seeds(config)] = measured(Run(preflight(config, images[key]))).seconds
+                tell.move(bar, advance=1, parts=[f"{len(seconds)} of {counted(len(runs), 'setting')}"])
+    except Refused as error:
+        return f"how long they take cannot be told: {error}"
+    mean = sum(seconds.values()) / len(seconds)
+    whole = sum(n * seconds.get(setting, mean) for setting, n in runs.items())
+    timed_ones = "" if len(seconds) == len(runs) else f" of {len(seconds)} of the {len(runs)} settings"
+    left = f"{counted(len(configs), 'run')} to go: about {timed(whole)}"
+    return f"{left} one after another here, by a few steps{timed_ones}"
+
+
+def _without_seeds(config: Config) -> str:
+    return config.model_dump_json(exclude={*index.SEEDS})
 
 
 def measured(run: Run) -> Estimate:
@@ -159,9 +200,3 @@ class Repeated:
 
 def _shorten(names: list[str]) -> list[str]:
     return names if len(names) <= 4 else [*names[:3], f"… {len(names) - 3} more"]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

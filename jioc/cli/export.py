@@ -11,16 +11,24 @@ from jioc.training.store import model_folder, unfinished
 MARK = b"\x0a\x04jioc\x12"  # the name `jioc` in the metadata of an ONNX file
 
 
-def main(argv: list[str]) -> int:
+def build_parser() -> Parser:
     parser = Parser(
-        "jioc export", "Write a saved model as a file for other programs, preprocessing included."
+        "jioc export",
+        "Write a saved model as a file for other programs, preprocessing included.",
+        examples={"jioc export runs/photos --onnx photos.onnx": "takes pixels, gives a score for each class"},
     )
     parser.add("model", type=named_path, help="a run's folder, or a copy of its model")
     parser.add("--onnx", type=named_path, metavar="FILE", help="the ONNX file to write")
-    parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    parser.add(
+        "--readout", metavar="NAME", help="cnn, nme, or another that the method has; by default its headline"
+    )
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
     parser.add("--force", action="store_true", help=FORCE)
-    args = parser.parse(argv)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    args = build_parser().parse(argv)
     refuse_if(args.onnx is None, "jioc export needs to know what to write: --onnx FILE")
     folder, target = model_folder(args.model), output(args.onnx, MARK, args.force)
     refuse_if(not target.parent.is_dir(), f"there is no folder {str(target.parent)!r} to write to")

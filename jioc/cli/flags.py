@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from jioc.cli.stdout import PipeSafeStdout
+from jioc.cli.stdout import PipeSafeStdout, print_help
 from jioc.config import SECTIONS, Config, Options, Values, by_keys, flat, index
 from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
 from jioc.files import read_text
@@ -28,12 +28,57 @@ OWN_METHOD = "the Python file of your own method; it is run"  # help of --method
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that refuses in one sentence, with the nearest right word."""
+    """argparse that refuses in one sentence, with the nearest right word.
+
+    `examples`: command lines and what they do. `common`: the flags that -h shows; without any, all.
+    """
 
     add = argparse.ArgumentParser.add_argument
 
-    def __init__(self, command: str = "jioc", about: str | None = None, **kwargs: Any):
-        super().__init__(command, description=about, allow_abbrev=False, **kwargs)
+    def __init__(
+        self,
+        command: str = "jioc",
+        about: str | None = None,
+        *,
+        examples: Mapping[str, str] | None = None,
+        common: Collection[str] = (),
+        add_help: bool = True,
+        **kwargs: Any,
+    ):
+        super().__init__(command, description=about, allow_abbrev=False, add_help=False, **kwargs)
+        self.examples, self.common = examples or {}, common
+        self.color = False  # of later versions of argparse; headings are coloured by `print_help`
+        self._positionals.title = "arguments"
+        if add_help:
+            self.add("-h", action=_Help, short=True, help=argparse.SUPPRESS if not common else "show less")
+            self.add("--help", action=_Help, help="show this, and exit")
+
+    def print_help(self, file: Any = None, short: bool = False) -> None:
+        print_help(self._format_common() if short and self.common else self.format_help())
+
+    def format_help(self) -> str:
+        return super().format_help() + self._format_examples()
+
+    def _format_common(self) -> str:
+        """The help of the common options, with the number of all."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, [])
+        formatter.add_text(self.description)
+        options = [a for a in self._actions if a.option_strings and a.help is not argparse.SUPPRESS]
+        groups = {
+            "arguments": [a for a in self._actions if not a.option_strings],
+            "common options": [a for a in options if a.option_strings[0] in self.common],
+        }
+        for title, actions in groups.items():
+            formatter.start_section(title)
+            formatter.add_arguments(actions)
+            formatter.end_section()
+        more = f"\n{self.prog} --help shows all {len(options)} options.\n"
+        return formatter.format_help() + self._format_examples() + more
+
+    def _format_examples(self) -> str:
+        lines = [f"  {line}\n      {does}\n" for line, does in self.examples.items()]
+        return "\nexamples:\n" + "".join(lines) if lines else ""
 
     def error(self, message: str) -> NoReturn:
         raise Refused(message)
@@ -55,6 +100,18 @@ class Parser(argparse.ArgumentParser):
             refuse_if(not wrong.startswith("-"), f"{wrong!r} is one word too many")
             raise unknown("option", wrong, self._option_string_actions)
         return args
+
+
+class _Help(argparse.Action):
+    """Print the help and leave."""
+
+    def __init__(self, option_strings: Any, dest: str, short: bool = False, help: str | None = None):
+        super().__init__(option_strings, argparse.SUPPRESS, 0, default=argparse.SUPPRESS, help=help)
+        self.short = short
+
+    def __call__(self, parser: Any, *_: Any) -> None:
+        parser.print_help(short=self.short)
+        parser.exit()
 
 
 def wants_help(argv: list[str]) -> bool:

@@ -6,10 +6,11 @@ The folders are the only state: killed anywhere and started again with the same 
 """
 
 import json
+import sys
 from functools import cache, partial
 from pathlib import Path
 
-from jioc.cli.console import print_note, table
+from jioc.cli.console import print_note
 from jioc.cli.flags import (
     Parser,
     add_fields,
@@ -29,10 +30,16 @@ from jioc.methods import Spec, find_method
 from jioc.resolve import recipes, repeat
 from jioc.resolve.recipe_file import MOST_SCALE as MOST
 from jioc.stopping import Stop, duration, signals, until
-from jioc.text import counted
+from jioc.terminal import table, width, wrapped
+from jioc.text import counted, middle_out
 
 KEPT = "kept"
 ONLY = "runs of that whole name (* stands for anything), or, where there is none, names that contain it"
+
+COMMON = (
+    *("--seeds", "--only", "--scale", "--out", "--dry-run", "--on", "--pack", "--time-limit"),
+    *("--data-dir", "--memory", "--epochs", "--device"),
+)
 
 
 def main(argv: list[str]) -> int:
@@ -56,7 +63,7 @@ def main(argv: list[str]) -> int:
         refuse_changed_method(job)
     states |= {name: KEPT for name in _kept(jobs, args.kept) if states[name] != FINISHED}
     if args.dry_run:
-        table(["run", "", "alone"], [[job.name, states[job.name], repeat.line(job.config)] for job in jobs])
+        _show(jobs, states)
         return 0
     kept = sum(state == KEPT for state in states.values())
     jobs = [job for job in jobs if states[job.name] != KEPT]
@@ -75,6 +82,24 @@ def main(argv: list[str]) -> int:
         return close(jobs, progress, out)
 
 
+def _show(jobs: list[Job], states: dict[str, str]) -> None:
+    """List the runs and how far they are, with the line that repeats each, and the time of those left."""
+    rows = [[job.name, states[job.name], repeat.line(job.config)] for job in jobs]
+    columns = width(sys.stdout)
+    if columns is None or max(sum(map(len, row)) + 4 for row in rows) <= columns:
+        table(["run", "", "alone"], rows)
+    else:
+        state = max(len(row[1]) for row in rows)
+        room = max(16, columns - state - 2)
+        table(["run", ""], [[middle_out(name, room), told] for name, told, _ in rows])
+        print(wrapped("the line that repeats each run alone: this command with | cat at its end", sys.stdout))
+    left = [job.config for job in jobs if states[job.name] != FINISHED]
+    if left:
+        from jioc.cli.dry_run import total_time
+
+        print(wrapped(total_time(left), sys.stdout))
+
+
 # --- the command line ---
 
 
@@ -85,12 +110,18 @@ def build_parser(spec: Spec | None) -> Parser:
         "Many runs, a folder each. What is finished is skipped, what was begun goes on. "
         "Flags of jioc run hold for every run.",
         usage="jioc grid RECIPE|FILE [options]",
+        common=COMMON,
+        examples={
+            "jioc grid table6 --dry-run": "what runs, how far it is, and the total time",
+            "jioc grid table6 --data-dir DATA --pack 6": "the paper's table 6, six runs at once on one GPU",
+            "jioc grid own.yaml --seeds 1 2 3": "a recipe of your own (docs/grid.md)",
+        },
         add_help=spec is not None,
     )
     add = parser.add_argument_group("the grid").add_argument
     add("--seeds", nargs="+", metavar="S", help="seeds of each setting (the recipe's)")
     add("--only", nargs="+", metavar="WORD", help=ONLY)
-    add("--scale", type=float, help="length of the schedules, such as 0.1 (the recipe's)")
+    add("--scale", type=float, metavar="FACTOR", help="length of the schedules, such as 0.1 (the recipe's)")
     add("--out", type=named_path, metavar="DIR", help="for the runs' folders (runs/RECIPE)")
     add(
         "--kept",
@@ -99,7 +130,7 @@ def build_parser(spec: Spec | None) -> Parser:
         metavar="DIR",
         help="results that count: what they hold is not run",
     )
-    add("--dry-run", action="store_true", help="list the runs and how far they are")
+    add("--dry-run", action="store_true", help="list the runs, how far they are, and the total time")
     add_fields(parser.add_argument_group("where the runs go"), launch.LaunchOptions.model_fields)
     if spec is not None:
         add_settings(parser, spec)
@@ -145,7 +176,7 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     for text in left_out:
         print(f"note: {text}")
     if groups:
-        sheet = tables.summarise(groups, beside_paper=False)
+        sheet = tables.summarise(groups, beside_paper=False, wide=False).without_empty()
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     try:
         keep_failures(out, progress.failures, [job.name for job in finished])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jioc.cli.console import Console
 from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, named_path, wants_help
-from jioc.config import Config, Values, at, flat, index, make, plain, total_epochs
+from jioc.config import Config, Values, at, flat, index, make, plain
 from jioc.data import catalogue
 from jioc.data.find import find_dataset, no_folder
 from jioc.data.images import listing
@@ -27,12 +27,24 @@ from jioc.training.store import account_folder, locked, model_folder, unfinished
 if TYPE_CHECKING:
     from jioc.training.learner import Learner
 
+COMMON = (
+    "--out",
+    "--known",
+    "--method",
+    "--memory",
+    "--epochs",
+    "--lr",
+    "--coordinate",
+    "--seed",
+    "--device",
+)
+
 
 def main(argv: list[str]) -> int:
     source, method, values = _model(argv)
     spec = find_method(method)
     usual = flat(plain(_resolved(values))) if values and wants_help(argv) else {}
-    args = _parser(spec, usual).parse(argv)
+    args = build_parser(spec, usual).parse(argv)
     if source is None or args.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
     refuse_unknown("value of --known", args.known, ("refuse", "add"))
@@ -127,7 +139,7 @@ def images_for(learner: "Learner", folder: Path, config: Config, tell: Any) -> A
 
 def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
     """The model's folder, method and settings. They decide what flags there are, and their defaults."""
-    args = _parser(find_method("icarl"), {}, add_help=False).parse_known_args(argv)[0]
+    args = build_parser(find_method("icarl"), {}, add_help=False).parse_known_args(argv)[0]
     if args.model is None:
         return None, "icarl", {}
     folder = model_folder(args.model)
@@ -169,7 +181,7 @@ def _refuse_known(source: Path, folder: Path) -> None:
     refuse_if(again, f"already learnt: {', '.join(again)}; --known add uses their new images too")
 
 
-def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
+def build_parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
     defaults = (
         "The defaults shown are the model's." if usual else "With a model, the defaults shown are its own."
     )
@@ -177,6 +189,12 @@ def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
         "jioc learn",
         f"Teach a saved model the class folders in FOLDER as its next task. {defaults}",
         usage="jioc learn MODEL FOLDER [--out DIR] [options]",
+        common=COMMON,
+        examples={
+            "jioc learn runs/photos new-classes": "the model also knows the class folders of new-classes",
+            "jioc learn runs/photos more --known add": "new images of known classes count too",
+            "jioc learn runs/photos new-classes --out runs/more": "leave the model as it is, save another",
+        },
         add_help=add_help,
     )
     parser.add("model", nargs="?", type=named_path, help="a run's folder, or a copy of its model")
@@ -186,7 +204,12 @@ def _parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
         type=named_path,
         help="of class folders; a csv of path and label; or a Python file",
     )
-    parser.add("--out", type=named_path, help="save the new model there; by default it replaces the old one")
+    parser.add(
+        "--out",
+        type=named_path,
+        metavar="DIR",
+        help="save the new model there; by default it replaces the old one",
+    )
     parser.add(
         "--known",
         default="refuse",
@@ -218,15 +241,14 @@ class LearnConsole(Console):
     """The callback of `jioc learn`: prints its events."""
 
     def on_start(self, event: Start) -> None:
-        c, self.sizes = self.config, event.sizes
-        old = sum(self.sizes[:-1])
+        c, old = self.config, sum(event.sizes[:-1])
         title = coordinated(self.spec.title, c.coordination.coordinate)
         new = zip(event.classes[old:], event.counts[old:], strict=True)
         names = printable(", ".join(f"{name} ({n:,})" for name, n in new))
         print(f"{title}, {c.backbone}, {event.device} ({event.precision})")
         exemplars = counted(sum(event.counts[:old]), "exemplar")
         print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {names}")
-        self.bar = self.add_task("", total=total_epochs(c, event.done), status="")
+        self.begin(event)
 
     def on_task(self, row: TaskRow) -> None:
         print("\n".join(learnt_lines(row)), flush=True)

@@ -8,16 +8,39 @@ from jioc.nets.catalogue import BACKBONES
 YES = {True: "yes", False: ""}
 
 
-def main(argv: list[str]) -> int:
-    parser = Parser("jioc list", "List what there is, a line each.")
-    parser.add("kind", help="methods, recipes, backbones or data")
-    kind = parser.parse(argv).kind
-    refuse_unknown("list", kind, ("methods", "recipes", "backbones", "data"))
-    from jioc.cli import data
-    from jioc.cli.console import table
-    from jioc.resolve.recipes import RECIPES
+KINDS = {
+    "methods": "what `jioc run` can train",
+    "recipes": "tables of runs for `jioc grid`",
+    "backbones": "networks for --backbone",
+    "data": "data sets for --data, and whether their files are here",
+}
 
-    if kind == "methods":
+
+def build_parser() -> Parser:
+    parser = Parser(
+        "jioc list",
+        "List what there is, a line each; alone, what can be listed.",
+        examples={"jioc list methods": KINDS["methods"], "jioc list recipes": KINDS["recipes"]},
+    )
+    parser.add("kind", nargs="?", help=", ".join(KINDS))
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    kind = build_parser().parse(argv).kind
+    if kind is not None:
+        refuse_unknown("list", kind, KINDS)
+    from jioc.cli import data
+    from jioc.data.catalogue import DATASETS
+    from jioc.resolve.recipes import RECIPES
+    from jioc.terminal import table
+
+    if kind is None:
+        numbers = [len(SPECS), len(RECIPES), len(BACKBONES), len(DATASETS)]
+        kinds = zip(KINDS.items(), numbers, strict=True)
+        rows = [[f"jioc list {name}", str(number), about] for (name, about), number in kinds]
+        table(["command", "entries", ""], rows)
+    elif kind == "methods":
         rows = [
             [s.name, s.title, s.paper, _readouts(s), s.memory, YES[s.distils], YES[s.expands]]
             for s in SPECS.values()

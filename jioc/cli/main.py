@@ -5,7 +5,7 @@ import sys
 import time
 
 from jioc import __version__
-from jioc.cli.stdout import PipeSafeStdout
+from jioc.cli.stdout import PipeSafeStdout, print_help
 from jioc.errors import (
     Failed,
     Interrupted,
@@ -22,31 +22,55 @@ from jioc.stopping import ctrl_c
 from jioc.torchrun import first_process
 
 COMMANDS = {
-    "demo": "iCaRL with and without JIOC on long-tailed digits, in under two minutes on a CPU",
-    "run": "one run: jioc run METHOD [options]",
-    "grid": "many runs: jioc grid RECIPE|FILE [--seeds 1 2 3] [--pack N] [--only WORDS] [--out DIR]",
-    "predict": "class and score of each image: jioc predict MODEL IMAGE... [--top K] [--json]",
-    "evaluate": "accuracy by class, confusions, calibration: jioc evaluate MODEL FOLDER [--json] [-o FILE]",
-    "learn": "teach a saved model the new classes of a folder: jioc learn MODEL FOLDER [--out DIR] [options]",
-    "export": "a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]",
-    "table": "mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] "
-    "[--format text|markdown|latex|csv]",
-    "report": "one self-contained page of many runs: jioc report RUNS... [-o report.html] [--figures DIR]",
-    "list": "methods, recipes, backbones or data sets: jioc list methods|recipes|backbones|data",
-    "data": "the data sets: jioc data list, jioc data get NAME, jioc data check NAME|FOLDER",
+    "demo": "iCaRL with and without JIOC on digits, a minute on a CPU",
+    "run": "one run",
+    "grid": "many runs, a folder each",
+    "table": "mean ± std over seeds, beside the paper's figures",
+    "report": "one self-contained page of many runs",
+    "predict": "class and score of each image",
+    "evaluate": "accuracy by class, confusions and calibration on your images",
+    "learn": "teach a saved model the new classes of a folder",
+    "export": "a saved model for other programs",
+    "list": "methods, recipes, backbones or data sets",
+    "data": "the data sets: list, fetch, check",
+    "completion": "completion of these words for a shell",
+}
+WORDS = {  # that follow a command
+    "run": "METHOD",
+    "grid": "RECIPE|FILE",
+    "table": "RUN...",
+    "report": "RUN...",
+    "predict": "MODEL IMAGE...",
+    "evaluate": "MODEL FOLDER",
+    "learn": "MODEL FOLDER",
+    "export": "MODEL --onnx FILE",
+    "list": "[KIND]",
+    "data": "list|get|check NAME",
+    "completion": "bash|zsh|fish",
+}
+EXAMPLES = {
+    "jioc demo": "see what it does",
+    "jioc run icarl --coordinate jioc": "one run on the digits, which need no files",
+    "jioc report runs": "a page of all runs below runs",
 }
 SILENCE = 2.0  # seconds that a silent process waits: torchrun ends all processes with the first that ends
 
 
 def usage() -> str:
-    commands = [f"  jioc {name:8} {about}" for name, about in COMMANDS.items()]
-    title = f"jioc {__version__}: class-incremental learning with a small memory"
-    return "\n".join([title, "", *commands, "", "jioc COMMAND --help tells more."])
+    lines = [f"jioc {name} {WORDS.get(name, '')}" for name in COMMANDS]
+    commands = [
+        f"  {line:{max(map(len, lines))}}  {about}"
+        for line, about in zip(lines, COMMANDS.values(), strict=True)
+    ]
+    examples = [f"  {line:{max(map(len, EXAMPLES))}}  {does}" for line, does in EXAMPLES.items()]
+    title = f"jioc {__version__}, class-incremental learning with a small memory"
+    more = "jioc COMMAND -h shows its common options, jioc COMMAND --help all of them."
+    return "\n".join([title, "", "commands:", *commands, "", "examples:", *examples, "", more, ""])
 
 
 def run_command(argv: list[str]) -> int:
     if not argv or argv[0] in ("-h", "--help"):
-        print(usage())
+        print_help(usage())
         return 0 if argv else 2
     if argv[0] == "--version":
         print(__version__)

@@ -18,15 +18,23 @@ if TYPE_CHECKING:
     from jioc.training.learner import Learner
 
 
-def main(argv: list[str]) -> int:
+def build_parser() -> Parser:
     parser = Parser(
-        "jioc predict", "Print the class of each image, by a model that a run or `jioc learn` saved."
+        "jioc predict",
+        "Print the class of each image, by a model that a run or `jioc learn` saved.",
+        examples={
+            "jioc predict runs/photos new.jpg": "its class and score",
+            "jioc predict runs/photos inbox --top 3": "three classes for every image in a folder",
+            "find . -name '*.png' | jioc predict runs/photos - --json": "a line of JSON each",
+        },
     )
     parser.add("model", type=named_path, help="a run's folder, or a copy of its model")
     parser.add("images", nargs="+", metavar="image", help="files, folders, or - for both on standard input")
     parser.add("--top", default="1", metavar="K", help="name the K best classes (1)")
     parser.add("--json", action="store_true", help='a line of JSON each: {"image", "class", "score", "top"}')
-    parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
+    parser.add(
+        "--readout", metavar="NAME", help="cnn, nme, or another that the method has; by default its headline"
+    )
     parser.add(
         "--unknown",
         metavar="SCORE",
@@ -34,7 +42,11 @@ def main(argv: list[str]) -> int:
     )
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_fields(parser, {"device": Config.model_fields["device"]})
-    args = parser.parse(argv)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    args = build_parser().parse(argv)
     is_count = args.top.isdecimal() and len(args.top) <= 9 and int(args.top) >= 1
     refuse_if(not is_count, f"--top: {args.top!r} is no number of classes")
     least = None if args.unknown in (None, "auto") else _score(args.unknown)

@@ -10,12 +10,25 @@ from jioc.files import output
 from jioc.report import page, runs
 
 
-def main(argv: list[str]) -> int:
+def build_parser() -> Parser:
     parser = Parser(
-        "jioc report", "One page with tables, curves, matrices and diagnostics, from result.json alone."
+        "jioc report",
+        "One page with tables, curves, matrices and diagnostics, from result.json alone.",
+        examples={
+            "jioc report runs": "all runs below runs, in report.html",
+            "jioc report runs/a runs/b -o page.html": "two of them",
+            "jioc report runs --figures figures": "also PDF, SVG and PNG for a paper",
+        },
     )
     parser.add("runs", nargs="+", type=named_path, help="run folders, folders of them, or result.json files")
-    parser.add("-o", "--out", type=named_path, default=Path("report.html"), help="the page (report.html)")
+    parser.add(
+        "-o",
+        "--out",
+        type=named_path,
+        metavar="FILE",
+        default=Path("report.html"),
+        help="the page (report.html)",
+    )
     parser.add(
         "--figures",
         type=named_path,
@@ -23,7 +36,11 @@ def main(argv: list[str]) -> int:
         help="also write figures for a paper there: PDF, SVG, PNG",
     )
     parser.add("--force", action="store_true", help=FORCE)
-    args = parser.parse(argv)
+    return parser
+
+
+def main(argv: list[str]) -> int:
+    args = build_parser().parse(argv)
     left_out: list[str] = []
     groups = runs.group(runs.read(args.runs, leave_out=left_out.append))
     target, drawn = output(args.out, page.MARK, args.force), list[Path]()

@@ -19,6 +19,16 @@ from jioc.resolve.overlay import overlay
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
+COMMON = (
+    *("--data", "--data-dir", "--long-tail", "--tasks", "--memory", "--epochs", "--coordinate"),
+    *("--seed", "--device", "--out", "--resume", "--dry-run"),
+)
+EXAMPLES = {
+    "jioc run icarl": "iCaRL on the digits, which need no files",
+    "jioc run icarl --data cifar100 --data-dir DATA --coordinate jioc": "with JIOC, on CIFAR-100",
+    "jioc run der --data photos --out runs/photos --resume": "on a folder of class folders; goes on if begun",
+}
+
 
 def main(argv: list[str]) -> int:
     words = _with_settings_there(argv)
@@ -155,13 +165,13 @@ def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, 
 def build_parser(spec: Spec) -> Parser:
     """The flags of a run of a method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
-    parser = Parser("jioc run", about, usage="jioc run METHOD [options]")
+    parser = Parser("jioc run", about, usage="jioc run METHOD [options]", common=COMMON, examples=EXAMPLES)
     parser.add("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
     add_settings(parser, spec)
     add = parser.add_argument_group("files").add_argument
-    add("--config", type=named_path, help="a config.yaml; flags override it")
+    add("--config", type=named_path, metavar="FILE", help="a config.yaml; flags override it")
     add("--pycil", type=named_path, metavar="JSON", help="an experiment file of PyCIL; flags override it")
-    add("--out", type=named_path, help="the run's folder (runs/METHOD-…)")
+    add("--out", type=named_path, metavar="DIR", help="the run's folder (runs/METHOD-…)")
     add("--resume", action="store_true", help="go on from the last checkpoint there, or start")
     add(
         "--time-limit",

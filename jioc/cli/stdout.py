@@ -2,13 +2,24 @@
 
 import io
 import os
+import re
 import signal
 import sys
 from contextlib import suppress
 from typing import Any, TextIO
 
 from jioc.errors import fail_if
-from jioc.text import PLAINLY, PlainOutput
+from jioc.text import HEADING, PLAINLY, PlainOutput, TerminalOutput, coloured
+
+HEADING_LINE = re.compile(r"^(?:[a-zA-Z][^\n]*:$|usage:)", re.MULTILINE)
+
+
+def print_help(text: str) -> None:
+    """Print a help text, its headings in colour where the terminal has it."""
+    if coloured(sys.stdout):
+        TerminalOutput(sys.stdout).write(HEADING_LINE.sub(lambda line: HEADING.format(line[0]), text))
+    else:
+        sys.stdout.write(text)
 
 
 class PipeSafeStdout(io.FileIO):

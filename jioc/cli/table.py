@@ -2,18 +2,21 @@
 
 import sys
 
-from jioc.cli.console import print_note, table
+from jioc.cli.console import print_note
 from jioc.cli.flags import Parser, named_path
 from jioc.errors import Refused, refuse_if, refuse_unknown
 from jioc.report import coverage, runs, tables
 from jioc.report.render import FORMATS, render, render_blocks, render_fields
 from jioc.resolve import recipes
 from jioc.resolve.recipe_file import MOST_SCALE as MOST
+from jioc.terminal import table, wrapped
 from jioc.text import printable
+
+FORMS = f"{{{','.join(FORMATS)}}}"
 
 
 def main(argv: list[str]) -> int:
-    args = _parser().parse(argv)
+    args = build_parser().parse(argv)
     refuse_unknown("value of --format", args.format, FORMATS)
     if args.scale is not None and (args.recipe is None or not 0 < args.scale <= MOST):
         wanted = f"it should be above 0, at most {MOST}, and given with --recipe"
@@ -34,15 +37,19 @@ def main(argv: list[str]) -> int:
     sheet = (
         tables.by_task(groups, args.paper)
         if args.by_task
-        else tables.summarise(groups, args.paper, args.forgetting, bracketed=args.format != "csv")
+        else tables.summarise(
+            groups, args.paper, args.forgetting, args.format != "csv", args.wide or args.format != "text"
+        )
     )
     sheet.notes = [printable(note) for note in [*sheet.notes, *left_out]]
     if args.format == "text":
+        sheet = sheet.without_empty()
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     else:
         print(render(sheet, args.format))
     if args.format in ("text", "csv"):
-        print("\n".join(sheet.notes), file=sys.stderr if args.format == "csv" else sys.stdout)
+        stream = sys.stderr if args.format == "csv" else sys.stdout
+        print("\n".join(wrapped(note, stream) for note in sheet.notes), file=stream)
     return 0
 
 
@@ -62,17 +69,28 @@ def _print_coverage(cells: list[coverage.Cell], form: str, left_out: list[str]) 
     print("\n".join(notes))
 
 
-def _parser() -> Parser:
+def build_parser() -> Parser:
     parser = Parser(
-        "jioc table", "The runs at or below the given places, those that differ in seeds as one row."
+        "jioc table",
+        "The runs at or below the given places, those that differ in seeds as one row.",
+        examples={
+            "jioc table runs": "average, last and gain of every run below runs",
+            "jioc table runs/table6 --paper --recipe table6": "beside the paper; what was not run says so",
+            "jioc table runs --wide --format latex > table.tex": "every read-out, for a paper",
+        },
     )
     parser.add("runs", nargs="+", type=named_path, help="run folders, folders of them, or result.json files")
     parser.add("--paper", action="store_true", help="also the paper's figures where the setting matches")
     parser.add(
         "--coverage", action="store_true", help="with --paper: its tables 2 and 3, ours beside every cell"
     )
-    parser.add("--recipe", help="also the settings of a recipe that were not run")
-    parser.add("--scale", type=float, help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)")
+    parser.add("--recipe", metavar="NAME|FILE", help="also the settings of a recipe that were not run")
+    parser.add(
+        "--scale",
+        type=float,
+        metavar="FACTOR",
+        help="with --recipe: that of jioc grid, such as 0.1 (the recipe's)",
+    )
     parser.add(
         "--by-task", action="store_true", help="the accuracy after each task on all, old and new classes"
     )
@@ -80,5 +98,6 @@ def _parser() -> Parser:
     parser.add(
         "--forgetting", action="store_true", help="also what past tasks have lost of their best accuracy"
     )
-    parser.add("--format", default="text", help="text, markdown, latex, or csv with figures unrounded (text)")
+    parser.add("--wide", action="store_true", help="columns for every read-out; other formats have them")
+    parser.add("--format", default="text", metavar=FORMS, help="csv has figures unrounded (text)")
     return parser

@@ -123,13 +123,15 @@ def _allows(annotation: Any, kind: type) -> bool:
 class Schedule(Options):
     """How long and how fast a stage trains. What is not given follows from the method (PyCIL's schedules)."""
 
-    epochs: Positive | None = setting(None, follows=("method", "later.epochs"))
+    epochs: Positive | None = setting(None, follows=("method", "later.epochs"), metavar="E")
     """Epochs. Milestones, the first task and a second stage scale with those of the later tasks."""
-    lr: Above0 | None = setting(None, follows=("method", "later.lr"))
+    lr: Above0 | None = setting(None, follows=("method", "later.lr"), metavar="RATE")
     """Learning rate for a batch of the given size. The other stages scale with that of the later tasks."""
     decay: Literal["steps", "cosine"] | None = setting(None, follows=("method",))
     """How the rate falls: by ten at each milestone, or along a cosine to zero."""
-    milestones: tuple[Positive, ...] | None = setting(None, follows=("method", ".epochs", ".decay"))
+    milestones: tuple[Positive, ...] | None = setting(
+        None, follows=("method", ".epochs", ".decay"), metavar="E,E,..."
+    )
     """Epochs at which the rate falls by ten, such as 80,120."""
     weight_decay: Amount | None = setting(None, follows=("method",))
     """Weight decay of SGD."""
@@ -150,11 +152,11 @@ class Coordination(Options):
     reading: Literal["printed", "averaged"] = setting("printed", part="reading")
     """Reading of the formulas: as printed, or with the distillation averaged over past tasks and the input
     weights from the plain logits."""
-    gamma1: Amount = setting(1.0, part="strength")
+    gamma1: Amount = setting(1.0, part="strength", metavar="STRENGTH")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
-    gamma2: Amount = setting(1.0, part="outputs")
+    gamma2: Amount = setting(1.0, part="outputs", metavar="STRENGTH")
     """Strength of the suppression of old images on new heads."""
-    temperature: Above0 = setting(TEMPERATURE, part="distillation")
+    temperature: Above0 = setting(TEMPERATURE, part="distillation", metavar="T")
     """Temperature of the coordinated distillation."""
     kd_t2: bool = setting(False, part="distillation")
     """Multiply the coordinated distillation by the temperature squared."""
@@ -195,26 +197,26 @@ class Config(Options):
     """The method: a registered name, or a Python file that registers one."""
 
     # --- what is learnt ---
-    data: Word = setting("digits", "data", group="images", label="place", commands=())
+    data: Word = setting("digits", "data", group="images", label="place", commands=(), metavar="NAME|PATH")
     """digits, cifar10, cifar100, tinyimagenet, miniimagenet, cub200; a folder of class folders; a csv of
     path, label and perhaps split; or a Python file whose load() returns arrays."""
     data_dir: Path | None = setting(None, "data", group="reading", machine=True, commands=TASKS)
     """Where the official files lie (also JIOC_DATA)."""
     image_size: Annotated[int, Field(ge=4, le=1024)] | None = setting(
-        None, "data", group="images", follows=("data",), commands=TASKS
+        None, "data", group="images", follows=("data",), commands=TASKS, metavar="PIXELS"
     )
     """Side of the square that the network sees; by default the data set's, or that of a folder's images."""
     canvas: Annotated[int, Field(ge=4, le=2048)] | None = setting(
-        None, "data", group="images", follows=("image_size",), commands=TASKS
+        None, "data", group="images", follows=("image_size",), commands=TASKS, metavar="PIXELS"
     )
     """Side at which images are kept, from which crops are taken; 8/7 of a size above 64, else the size."""
     colour: Literal["auto", "rgb", "grey"] = setting("auto", "data", group="images", commands=TASKS)
     """Channels of a folder's images: grey where all are, three as soon as one has colour."""
     mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = setting(
-        None, "data", group="reading", commands=FIXED
+        None, "data", group="reading", commands=FIXED, metavar="M,..."
     )
     """Mean of each channel, of levels in [0, 1]; by default the data set's, for a folder measured."""
-    std: tuple[Above0, ...] | None = setting(None, "data", group="reading", commands=FIXED)
+    std: tuple[Above0, ...] | None = setting(None, "data", group="reading", commands=FIXED, metavar="S,...")
     """Standard deviation of each channel, likewise."""
     flip: bool | None = setting(None, "data", group="reading", commands=FIXED)
     """Mirror training images at random; by default everything but digits."""
@@ -224,20 +226,26 @@ class Config(Options):
     """Share of each class that becomes the test set, where none is given."""
     split_seed: Seed = setting(1993, "data", group="images", commands=FILES)
     """Seed of that split."""
-    long_tail: LongTail | None = setting(None, "data", label="place", commands=TASKS)
+    long_tail: LongTail | None = setting(None, "data", label="place", commands=TASKS, metavar="FACTOR")
     """Exponential counts, most / fewest = this factor; `paper` gives the paper's exact counts on CIFAR."""
     long_tail_order: Literal["original", "learnt", "shuffled"] = setting("original", "data", commands=TASKS)
     """How counts are assigned to classes: by original label, by the order of learning, or shuffled."""
-    holdout: Share = setting(0.0, "data", label="place", commands=())
+    holdout: Share = setting(0.0, "data", label="place", commands=(), metavar="SHARE")
     """Share of the training images of each class to measure accuracy on; the test set is then not used."""
-    tasks: Positive | None = setting(None, "data", **SPLIT, excludes=("base", "increment", "task_sizes"))
+    tasks: Positive | None = setting(
+        None, "data", **SPLIT, excludes=("base", "increment", "task_sizes"), metavar="T"
+    )
     """Number of tasks of equal size (the first ones are larger where it does not divide)."""
-    base: Positive | None = setting(None, "data", **SPLIT, excludes=("tasks", "task_sizes"))
+    base: Positive | None = setting(
+        None, "data", **SPLIT, excludes=("tasks", "task_sizes"), metavar="CLASSES"
+    )
     """Classes of the first task."""
-    increment: Positive | None = setting(None, "data", **SPLIT, excludes=("tasks", "task_sizes"))
+    increment: Positive | None = setting(
+        None, "data", **SPLIT, excludes=("tasks", "task_sizes"), metavar="CLASSES"
+    )
     """Classes of each later task; the last may be smaller."""
     task_sizes: tuple[Positive, ...] | None = setting(
-        None, "data", **SPLIT, excludes=("tasks", "base", "increment")
+        None, "data", **SPLIT, excludes=("tasks", "base", "increment"), metavar="N,N,..."
     )
     """Classes of every task, such as 4,3,3."""
     order: tuple[int | str, ...] | None = setting(None, "data", group="order", metavar="FILE", commands=TASKS)
@@ -246,8 +254,10 @@ class Config(Options):
     """Seed of the class order."""
 
     # --- what is remembered ---
-    memory: Count = setting(2000, "memory", label="place", excludes=("memory_per_class",))
-    """Exemplars in all, shared equally by the classes seen."""
+    memory: Count | None = setting(
+        None, "memory", label="place", follows=("data",), excludes=("memory_per_class",), metavar="N"
+    )
+    """Exemplars in all, shared equally by the classes seen; by default 2000, for digits 40."""
     memory_per_class: Positive | None = setting(
         None, "memory", label="place", excludes=("memory",), metavar="M"
     )
@@ -261,7 +271,7 @@ class Config(Options):
 
     # --- the network ---
     backbone: str | None = setting(
-        None, "network", label="place", follows=("data", "image_size"), commands=FIXED
+        None, "network", label="place", follows=("data", "image_size"), commands=FIXED, metavar="NAME"
     )
     """Backbone; by default the data set's."""
     stem: Literal["cifar", "cifar-pool", "imagenet"] | None = setting(
@@ -273,7 +283,7 @@ class Config(Options):
     later: Schedule = setting(Schedule(), "training")
     first: Schedule = setting(Schedule(), "training", commands=FIXED)
     second: Schedule = setting(Schedule(), "training")
-    batch_size: Positive = setting(128, "training")
+    batch_size: Positive = setting(128, "training", metavar="IMAGES")
     """Images a step; the last, smaller batch is trained on too."""
     momentum: Share = setting(0.9, "training")
     """Momentum of SGD."""
@@ -289,7 +299,7 @@ class Config(Options):
 
     # --- seeds ---
     seed: Seed = setting(1, "seeds", group="seeds", resets=("init_seed", "data_seed"), commands=("learn",))
-    """Sets the two seeds below."""
+    """Seed of the weights and of the data order: sets the two seeds below."""
     init_seed: Seed | None = setting(None, "seeds", group="seeds", follows=("seed",))
     """Seed of the weights."""
     data_seed: Seed | None = setting(None, "seeds", group="seeds", follows=("seed",))
@@ -312,7 +322,9 @@ class Config(Options):
     """On several processes: normalise each one's share of a batch by itself, or all of it together."""
     deterministic: bool = setting(False, "machine", group="step")
     """Use only kernels that repeat bit for bit on CUDA (the CPU always repeats, with as many threads)."""
-    data_cache: Path | None = setting(None, "machine", group="reading", machine=True, commands=FILES)
+    data_cache: Path | None = setting(
+        None, "machine", group="reading", machine=True, commands=FILES, metavar="DIR"
+    )
     """Where decoded images are kept (also JIOC_CACHE); by default the user's cache folder."""
     stream: Literal["auto", "yes", "no"] = setting("auto", "machine", machine=True)
     """Send batches from the disk as they are needed; auto: where the images take most of a CUDA device's

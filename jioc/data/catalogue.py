@@ -9,6 +9,8 @@ from pathlib import Path
 from jioc import files
 from jioc.errors import NEAR, Refused, unknown
 
+MEMORY = 2000  # exemplars, as usual on CIFAR-100
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -28,6 +30,7 @@ class Entry:
     by_hand: str = ""  # how to get it where there is no official address
     other_folders: tuple[str, ...] = ()  # names under which copies circulate
     place: Path | None = None  # of a folder or file that is no official set
+    memory: int = MEMORY  # exemplars; with room for every image nothing would be forgotten
 
 
 DATASETS = {
@@ -35,7 +38,7 @@ DATASETS = {
     for entry in [
         Entry(
             "digits", "digits", 10, 5, "tiny", None,
-            "1,797 handwritten digits of 8x8, shipped with scikit-learn", 8,
+            "1,797 handwritten digits of 8x8, shipped with scikit-learn", 8, memory=40,
         ),
         Entry(
             "cifar10", "cifar", 10, 5, "resnet32", "cifar-10-batches-py",

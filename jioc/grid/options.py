@@ -25,16 +25,16 @@ class LaunchOptions(Options):
 
     on: Literal["local", "ray", "slurm"] = "local"
     """Where the runs go: this process, a Ray cluster, or Slurm."""
-    pack: Positive = setting(1, only=("local", "slurm"))
+    pack: Positive = setting(1, only=("local", "slurm"), metavar="RUNS")
     """Runs at once on one device, in one process or Slurm job."""
-    cpus_per_run: Positive = setting(1, only=CLUSTERS)
+    cpus_per_run: Positive = setting(1, only=CLUSTERS, metavar="CORES")
     """Ray, Slurm: cores of a run; of a job with --pack."""
-    gpus_per_run: Amount | None = setting(None, only=CLUSTERS)
+    gpus_per_run: Amount | None = setting(None, only=CLUSTERS, metavar="GPUS")
     """Ray, Slurm: GPUs likewise, on Ray also a fraction; on Ray one where there are any and --device is
     not cpu."""
-    retries: Count = setting(3, only=CLUSTERS)
+    retries: Count = setting(3, only=CLUSTERS, metavar="TIMES")
     """Ray, Slurm: how often a run whose worker dies is tried again, from its checkpoint."""
-    address: str | None = setting(None, only=("ray",))
+    address: str | None = setting(None, only=("ray",), metavar="HOST:PORT")
     """Ray: of a cluster that this machine is a node of, auto or HOST:PORT; without it one is started here."""
     sync_every: Amount = setting(60.0, only=("ray",), metavar="SECONDS")
     """Ray: minimum seconds between copies of a run's checkpoint to the driver, beside that after each
@@ -48,7 +48,7 @@ class LaunchOptions(Options):
     """Slurm: submitit's executor; local needs no Slurm."""
     at_once: Positive | None = setting(None, only=("slurm",), metavar="JOBS")
     """Slurm: jobs of the array that run at the same time, at most."""
-    sbatch: tuple[str, ...] = setting((), only=("slurm",))
+    sbatch: tuple[str, ...] = setting((), only=("slurm",), metavar="NAME=VALUE,...")
     """Slurm: anything else, such as partition=gpu,account=lab,mem=32G."""
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from jioc.config import Config, by_keys, index, make
-from jioc.data.catalogue import in_memory
+from jioc.data.catalogue import MEMORY, in_memory
 from jioc.data.dataset import with_statistics
 from jioc.data.scenario import task_sizes
 from jioc.data.sources.arrays import ArrayLayout
@@ -151,7 +151,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         coordinate: str = DEFAULTS.coordination.coordinate,
         gamma1: float = DEFAULTS.coordination.gamma1,
         gamma2: float = DEFAULTS.coordination.gamma2,
-        memory: int = DEFAULTS.memory,
+        memory: int = MEMORY,
         epochs: int | None = None,
         lr: float | None = None,
         batch_size: int = DEFAULTS.batch_size,

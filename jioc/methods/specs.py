@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, ValidationError, create_model
 
-from jioc.config import TEMPERATURE, Above0, Amount, Options, Positive, Schedule, Share, Within01
+from jioc.config import TEMPERATURE, Above0, Amount, Options, Positive, Schedule, Share, Within01, setting
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class LwFOptions(Distilling):
 class ICaRLOptions(Distilling):
     kd_weight: Amount = 1.0
     """Weight of the distillation."""
-    balance: Share = 0.0
+    balance: Share = setting(0.0, metavar="BETA")
     """Beta of the balanced cross-entropy after the first task: 0 is plain; near 1 rare classes count more."""
 
 
@@ -76,9 +76,9 @@ class BiCOptions(Distilling):
 
 
 class PODNetOptions(Options):
-    flat: Amount = 1.0
+    flat: Amount = setting(1.0, metavar="WEIGHT")
     """Weight of the distillation of the features."""
-    spatial: Amount = 5.0
+    spatial: Amount = setting(5.0, metavar="WEIGHT")
     """Weight of the distillation of the pooled stages."""
     margin: Amount = 0.6
     """By how much the label's similarity must exceed the others."""
@@ -99,11 +99,11 @@ class DEROptions(Correcting, Expanding):
 
 
 class FOSTEROptions(Distilling, Expanding):
-    lambda_okd: Amount = 1.0
+    lambda_okd: Amount = setting(1.0, metavar="WEIGHT")
     """Weight of the distillation while boosting."""
-    beta1: Share = 0.96
+    beta1: Share = setting(0.96, metavar="BETA")
     """Balance of the classes while boosting; towards 1 rare classes count more, 0 counts all alike."""
-    beta2: Within01 = 0.97
+    beta2: Within01 = setting(0.97, metavar="BETA")
     """Balance of the classes while compressing."""
     oofc: Literal["ft", "az"] = "ft"
     """The weights from old features to new classes are trained (ft) or held at zero (az)."""
@@ -112,9 +112,9 @@ class FOSTEROptions(Distilling, Expanding):
 class COILOptions(Distilling):
     transport_weight: Amount = 1e-3
     """Weight of the two transport terms."""
-    sinkhorn: Above0 = 0.464
+    sinkhorn: Above0 = setting(0.464, metavar="STRENGTH")
     """Entropic regularisation of the transport."""
-    transport_every: Positive = 30
+    transport_every: Positive = setting(30, metavar="STEPS")
     """Steps between two retrospective transports."""
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jioc.config import READINGS, Config, Values, at, index, plain
-from jioc.data.catalogue import DATASETS, usual_tasks
+from jioc.data.catalogue import DATASETS, MEMORY, usual_tasks
 from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
 from jioc.results import Accuracy, Result
 
@@ -102,8 +102,10 @@ def setting(run: Run) -> Values:
     usual["coordination"] |= READINGS.get(str(reading), {})
     sections = [name for name in usual if isinstance(usual[name], dict) and isinstance(given.get(name), dict)]
     values = usual | given | {name: usual[name] | given[name] for name in sections}
+    entry = DATASETS.get(str(values["data"]))
+    if values["memory"] is None:
+        values["memory"] = entry.memory if entry else MEMORY
     if not any(values[name] for name in TASKS):
-        entry = DATASETS.get(str(values["data"]))
         by_default = entry.tasks if entry else usual_tasks(len(run.result.classes))
         values["tasks"] = len(run.result.tasks) if run.complete else by_default
     if run.images or run.missing:

@@ -164,7 +164,7 @@ def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
     balanced = "balanced" if c.get("data") in DATASETS else "no long tail"
     tail = balanced * beside_tail if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}"
     per_class = c.get("memory_per_class")
-    memory = counted(per_class or c.get("memory", 0), "exemplar") + (" a class" if per_class else "")
+    memory = counted(per_class or c.get("memory") or 0, "exemplar") + (" a class" if per_class else "")
     holdout = f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else ""
     return data, tail, str(c.get("backbone")), _tasks(g), memory, holdout
 

@@ -3,7 +3,7 @@
 import itertools
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jioc.report import labels, notes, paper
 from jioc.report.group import Group, mean_std, shown_readouts
@@ -87,32 +87,52 @@ class Sheet:
             rows.append([place] * self.with_place + cells)
         return rows
 
+    def without_empty(self) -> "Sheet":
+        """The table without the columns of figures in which no line has one."""
+        kept = [
+            i
+            for i in range(len(self.figure_heads))
+            if not self.lines or any(line.figures[i].text != number(None) for line in self.lines)
+        ]
+        lines = [replace(line, figures=[line.figures[i] for i in kept]) for line in self.lines]
+        return replace(self, figure_heads=[self.figure_heads[i] for i in kept], lines=lines)
+
 
 # --- a row for each setting ---
 
 
 def summarise(
-    groups: list[Group], beside_paper: bool, forgetting: bool = False, bracketed: bool = True
+    groups: list[Group],
+    beside_paper: bool,
+    forgetting: bool = False,
+    bracketed: bool = True,
+    wide: bool = True,
 ) -> Sheet:
     """Make a row for each setting; the read-out by which methods are judged comes first.
 
+    `wide`: columns for every read-out; without, for the one by which each method is judged.
     `bracketed`: a figure that fewer than n seeds have tells their number in brackets, and a note says so.
     A csv has a column for that number instead.
     """
     shown = shown_readouts(groups)
     kinds = ("average", "last", "forgetting") if forgetting else ("average", "last")
-    columns = list(itertools.product(dict.fromkeys(shown.values()), kinds))
-    partial = [column for column in columns if any(_partial(g, *column) for g in groups)]
-    heads = [f"{readout.upper()} {kind}" for readout, kind in columns] + ["gain"]
+    headlines = dict.fromkeys(shown[g.runs[0].result.headline] for g in groups)
+    others = [name for name in dict.fromkeys(shown.values()) if len(headlines) > 1 or name not in headlines]
+    readouts = [*dict.fromkeys(shown.values())] if wide else [*headlines] if len(headlines) == 1 else [""]
+    columns = list(itertools.product(readouts, kinds))  # "": whichever the method is judged by
+    partial = [column for column in columns if any(_partial(g, *column, shown) for g in groups)]
+    heads = [f"{readout.upper()} {kind}".strip() for readout, kind in columns] + ["gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
     lines = []
     for g in groups:
         headline = shown[g.runs[0].result.headline]
         figures = [
             seeds_figure(
-                g.figures(kind, readout),
-                counted=_partial(g, readout, kind) if (readout, kind) in partial else None,
-                instead=outcome(g) if not g.complete and (readout, kind) == (headline, "average") else "",
+                g.figures(kind, readout or headline),
+                counted=_partial(g, readout, kind, shown) if (readout, kind) in partial else None,
+                instead=outcome(g)
+                if not g.complete and (readout or headline, kind) == (headline, "average")
+                else "",
             )
             for readout, kind in columns
         ]
@@ -132,10 +152,11 @@ def summarise(
     remarks = [
         f"accuracy in percent; mean ± standard deviation over n {notes.seeds(groups)}; "
         "average: over the tasks, the first included",
+        *_narrow_notes(groups, shown, others if not wide else []),
         *(
             f"{name.upper()} has no columns: in every run that has it, it is {other.upper()}"
             for name, other in shown.items()
-            if name != other
+            if wide and name != other
         ),
         *(remark for remark, holds in where_it_holds.items() if holds),
         *(_paper_notes(groups, shown) if beside_paper else ()),
@@ -150,9 +171,18 @@ def outcome(g: Group) -> str:
     return "finished" if g.complete else "not run" if g.runs[0].missing else "unfinished"
 
 
-def _partial(g: Group, readout: str, kind: str) -> bool:
+def _partial(g: Group, readout: str, kind: str, shown: dict[str, str]) -> bool:
     """Whether some of the finished runs have the figure and others have not."""
-    return 0 < len(g.figures(kind, readout)) < len(g.complete)
+    return 0 < len(g.figures(kind, readout or shown[g.runs[0].result.headline])) < len(g.complete)
+
+
+def _narrow_notes(groups: list[Group], shown: dict[str, str], others: list[str]) -> list[str]:
+    """Say which read-out the columns show where methods are judged by several, and how to see the others."""
+    if not others:
+        return []
+    judged = notes.headlines(groups, shown)
+    told = [f"average and last: of {judged}"] if " or " in judged else []
+    return [*told, f"--wide adds columns for {', '.join(name.upper() for name in others)}"]
 
 
 def _gain(g: Group, readout: str) -> Figure:

@@ -124,6 +124,7 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "canvas": _canvas,
     "backbone": partial(_network, part=0),
     "stem": partial(_network, part=1),
+    "memory": lambda known: known.entry and known.entry.memory,
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,
     **{f"coordination.{name}": partial(_read, name=name) for name in READINGS["printed"]},
     "init_seed": lambda known: known.values.get("seed"),

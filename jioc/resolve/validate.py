@@ -94,7 +94,7 @@ def small_memory(config: Config, classes: int, spec: Spec) -> None:
     """Refuse a memory that leaves a class without an exemplar."""
     shared = spec.memory == "exemplars" and config.memory_per_class is None
     refuse_if(
-        shared and 0 < config.memory < classes,
+        shared and 0 < (config.memory or 0) < classes,
         f"--memory {config.memory} leaves no exemplar for each of {classes} classes; "
         f"give at least {classes}, or 0 for none",
     )

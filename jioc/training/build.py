@@ -48,6 +48,7 @@ def make_method(
         "head": "linear",
         "sizes": [],
     }
+    assert config.memory is not None  # which would be room for every image
     room = {"none": (0, None), "all": (None, None), "exemplars": (config.memory, config.memory_per_class)}
     parts: dict[str, Any] = {
         "net": build(cls.plan(plain), generator).to(device),

@@ -24,6 +24,7 @@ from jioc.nets.incremental import Net
 from jioc.training import finite
 from jioc.training.checkpoint import Checkpointer, State
 from jioc.training.execution import EagerSteps, Execution, GraphSteps, Sums
+from jioc.training.pulse import Pulse
 from jioc.types import Batch, Task, Terms
 
 OWN: Any = object()  # "the method's own"
@@ -44,13 +45,14 @@ class Engine:
         noise: torch.Generator,
         checkpointer: Checkpointer,
         on_epoch: Callable[[Epoch], None],
+        pulse: Pulse,
         note: Callable[[str], None],
         world: distributed.World,
     ):
         self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
         self.execution, self.device, self.world = execution, train.device, world
         self.order, self.noise = order, noise
-        self.checkpointer, self.on_epoch, self.note = checkpointer, on_epoch, note
+        self.checkpointer, self.on_epoch, self.pulse, self.note = checkpointer, on_epoch, pulse, note
         self.trained, self.seconds = 0, 0.0  # images, and the time spent on them, in this task
 
     def fit(
@@ -106,6 +108,7 @@ class Engine:
                     self.checkpointer.save_and_stop_if_asked(partial(progress, epoch, i, before, steps.sums))
                     method.before_step(task, epoch, schedule.epochs, i)
                     steps.run(i)
+                    self.pulse(task.index, stage, epoch, schedule.epochs, batches, i)
             self._report(task, stage, epoch, schedule, steps.sums, batches, first_step, started)
             first_step = 0
             if epoch + 1 < schedule.epochs:

@@ -20,7 +20,7 @@ from jioc.methods import contract, parse_record, record, refuse_changed, registr
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
-from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model
+from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model, pulse
 from jioc.training.judged import Judged, checksums, no_checksums, spread
 from jioc.training.store import Store
 from jioc.types import Task
@@ -68,6 +68,7 @@ class Run:
             noise=self.generators["noise"],
             checkpointer=self.checkpointer,
             on_epoch=self._on_epoch,
+            pulse=pulse.Pulse(self.tell),
             note=self.note,
             world=self.world,
         )

@@ -1,15 +1,21 @@
 """What a person sees while a run goes on."""
 
+import re
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jioc.cli.console import Console, scenario_line, table
+from helpers.results import made
+from helpers.screen import show
+from jioc.cli.console import Console, scenario_line
 from jioc.config import values as settings
-from jioc.events import Epoch, Start
+from jioc.events import Epoch, Start, Training
 from jioc.resolve.derive import resolve
+from jioc.results import Result
+from jioc.terminal import table
 
 
 def test_the_progress_names_task_epoch_terms_speed_and_time_left(
@@ -24,9 +30,36 @@ def test_the_progress_names_task_epoch_terms_speed_and_time_left(
             console(Epoch(1, "first", epoch, 4, 0.1, 36, terms, seconds=1.0, images_per_second=5120.4))
         (bar,) = console.tasks
         assert bar.description == "task 1/3"
-        assert bar.fields["status"] == "epoch 3/4  cls 0.500  kd 0.250  5,120 images/s"
-        assert (bar.completed, bar.total) == (3, 4 + 3 + 3)
-        assert bar.time_remaining is not None
+        assert bar.fields["parts"] == ["epoch 3/4", "5,120 images/s", "cls 0.500", "kd 0.250"]
+        later = 3 * (27 + 36) + 3 * (27 + 56)  # all that is kept of four classes; 60 // 7 of seven
+        assert (bar.completed, bar.total) == (3 * 36, 4 * 36 + later)
+        console(Training(1, "first", 4, 4, done=18, total=36))
+        assert bar.completed == 3 * 36 + 18 and bar.time_remaining is not None
+
+
+def test_a_file_gets_lines_within_an_epoch_and_the_next_steps(
+    small: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("jioc.cli.console.PLAIN_EVERY", 0.0)
+    config = resolve(settings.make(method="icarl", **small))
+    with Console(config, Path("a folder")) as console:
+        console(Start([4, 3, 3], list("0123456789"), [9] * 10, device="cpu", precision="fp32", done=0))
+        for done in (9, 18, 27):
+            time.sleep(0.002)
+            console(Training(1, "first", 1, 4, done, total=36))
+        console.finish(Result.model_validate(made()))
+    told = capsys.readouterr().out.splitlines()
+    lines = [line for line in told if line.startswith("task  1/3  epoch 1/4")]
+    assert len(lines) == 3 and re.search(r" [\d,]+ images/s  \d+ %, \d+ s left$", lines[-1])
+    assert told[-2:] == ["next: jioc report 'a folder'", "      jioc predict 'a folder' IMAGE"]
+
+
+def test_lines_go_to_the_file_and_bars_to_the_terminal(tmp_path: Path) -> None:
+    code = "from jioc.terminal import Bars\n"
+    code += "with Bars() as bars: bars.add_task('x', total=1); print('a line')"
+    out = tmp_path / "out"
+    seen = show(["-c", f"import sys; sys.stdout = open({str(out)!r}, 'w')\n{code}"], 80)
+    assert out.read_text() == "a line\n" and "a line" not in seen.text and seen.bars()
 
 
 def test_one_is_told_as_one() -> None:

@@ -69,6 +69,7 @@ from jioc.cli.main import main
         ),
         (["run", "icarl", "--first-milestones", "2,2"], "the one before, as in --first-milestones 2\n"),
         (["list", "methodes"], "did you mean 'methods'?"),
+        (["completion", "bsh"], "unknown shell 'bsh'; did you mean 'bash'?"),
         (["data", "check"], "needs the name"),
         (["data", "chekc", "digits"], "did you mean 'check'?"),
         (["data", "check", "cifar11"], "unknown data set"),
@@ -95,6 +96,7 @@ def test_a_wrong_word_gets_one_sentence_and_status_2(
         ["run", "icral"],
         ["run", "icarl", "--memroy", "5"],
         ["run", "icarl", "--help"],
+        ["run", "-h"],
         ["list", "methods"],
     ],
 )

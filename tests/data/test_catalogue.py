@@ -1,6 +1,7 @@
 """What is known of each data set before its images are read."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,9 @@ from jioc.config import values as settings
 from jioc.data import catalogue
 from jioc.data.find import find_dataset
 from jioc.errors import Refused
+from jioc.resolve import repeat
 from jioc.resolve.derive import resolve
+from jioc.resolve.overlay import overlay
 
 DEFAULTS = {
     "cifar10": (32, "resnet32", "cifar", 5),
@@ -30,6 +33,18 @@ def test_sizes_and_stems_are_recorded_and_can_be_changed(name: str) -> None:
     else:
         c = resolve(settings.make(method="icarl", data=name, image_size=48, stem="cifar-pool"))
         assert (c.image_size, c.canvas, c.stem) == (48, 48, "cifar-pool")
+
+
+def test_a_data_set_has_its_own_memory_and_digits_keep_few() -> None:
+    def made(**values: Any) -> Any:
+        return resolve(settings.make(**{"method": "icarl", **values}))
+
+    assert (made().memory, made(data="cifar100").memory, made(memory=2000).memory) == (40, 2000, 2000)
+    assert "--memory" not in repeat.line(made()) and "--memory 2000" in repeat.line(made(memory=2000))
+    kept, other = settings.plain(made(data="cifar100")), {"data": "digits", "backbone": "tiny"}
+    assert resolve(settings.make(**overlay(kept, other))).memory == 40
+    kept = settings.plain(made(data="cifar100", memory=2000))
+    assert resolve(settings.make(**overlay(kept, other))).memory == 2000
 
 
 def test_the_list_names_every_data_set(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -62,7 +63,8 @@ def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
         before
     )  # killed before its note
     for name, written in before.items():
-        assert (killed / name / "result.json").stat().st_mtime_ns == written and f"{name}  begins" not in told
+        assert (killed / name / "result.json").stat().st_mtime_ns == written
+        assert f"{name}  finished" not in told
 
 
 def test_a_run_of_a_grid_is_the_run_alone_and_its_line_repeats_it(tmp_path: Path) -> None:
@@ -211,6 +213,17 @@ def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.Captur
         and "--coordinate jioc --seed 2" in told
         and not (tmp_path / "out").exists()
     )
+    assert re.search(r"\n4 runs to go: about \d+ s one after another here, by a few steps, .*\n$", told)
+
+
+def test_what_cannot_be_timed_is_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JIOC_DATA", raising=False)
+    words = ["grid", "table6", "--dry-run", "--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-1].startswith("how long they take cannot be told: ") and "cifar-100-python" in told[-1]
 
 
 @pytest.mark.parametrize(("recipe", "beside"), [("table6", True), ("study", False)])
@@ -355,5 +368,6 @@ def test_a_run_that_another_grid_is_at_is_waited_for(
     told = capsys.readouterr().out
     assert "a-seed1  note: another process is at work on it, and is waited for" in told
     assert "failed" not in told and "all 2 runs are finished" in told
-    assert ("a-seed1  begins" in told) is not ends
+    begun = [line["run"] for line in events(both) if line["event"] == "begins"]
+    assert ("a-seed1" in begun) is not ends
     assert outcome(both / "a-seed1") == outcome(alone / "a-seed1")

@@ -218,7 +218,7 @@ def without(name: str) -> dict[str, Any]:
         ("config", {}, "setting 'method'"),
         ("config.coordination", None, "setting 'coordination'"),
         ("config.coordination.coordinate", None, "setting 'coordination.coordinate'"),
-        ("config.memory", None, "setting 'memory'"),
+        ("config.batch_size", None, "setting 'batch_size'"),
         ("config.memory", "1000", "setting 'memory'"),
         ("config.later", [17], "setting 'later'"),
         ("tasks.1.cnn", without("all"), "task 2 of"),

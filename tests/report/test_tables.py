@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.command import refused
-from helpers.results import keep, made, read_out
+from helpers.results import jioc, keep, made, read_out
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.methods import SPECS
@@ -176,6 +176,25 @@ def test_by_task_the_papers_rows_stand_below_ours(tmp_path: Path) -> None:
     assert sheet.rows[0][3:6] == ["92.00", "87.00", "82.00"] and sheet.rows[0][-1] == "69.50"
     assert sheet.rows[1][3:5] == ["–", "84.00"]
     assert sheet.rows[3][3:5] == ["87.10", "60.75"] and sheet.rows[4][3:5] == ["–", "54.70"]  # table 5
+
+
+def test_without_wide_a_table_shows_the_readout_that_each_method_is_judged_by(tmp_path: Path) -> None:
+    by_means = made("replay") | {"headline": "nme"}
+    for results, heads, note in [
+        ([made()], ["CNN average", "CNN last"], "--wide adds columns for NME"),
+        ([made(), by_means], ["average", "last"], "--wide adds columns for CNN, NME"),
+        ([made(), made(**jioc())], ["CNN average", "CNN last", "gain"], "--wide adds columns for NME"),
+    ]:
+        groups = group(read([keep(tmp_path / str(len(list(tmp_path.iterdir()))), *results)]))
+        sheet = summarise(groups, beside_paper=True, wide=False).without_empty()
+        assert sheet.heads == ["run", "n", *heads] and note in sheet.notes
+        for g, row in zip(groups, sheet.rows, strict=True):
+            headline = g.runs[0].result.headline
+            assert row[2] == f"{g.runs[0].result.average[headline]:.2f}"
+    assert any(
+        "CNN or NME, whichever" in note
+        for note in summarise(group(read([tmp_path / "1"])), False, wide=False).notes
+    )
 
 
 def test_forgetting_stands_beside_average_and_last_where_it_is_asked_for(

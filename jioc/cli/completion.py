@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from jioc.cli import data, demo, export, grid, learn, predict, report, run, table
+from jioc.cli import data, demo, evaluate, export, grid, learn, predict, report, run, table
 from jioc.cli import list as list_command
 from jioc.cli.flags import Parser
 from jioc.cli.main import COMMANDS
@@ -70,7 +70,7 @@ class Completion:
 def completions() -> Iterator[Completion]:
     """The commands, and `jioc run` with each method, whose own flags differ."""
     plain = {"demo": demo, "table": table, "report": report, "predict": predict, "export": export}
-    plain |= {"list": list_command, "data": data}
+    plain |= {"evaluate": evaluate, "list": list_command, "data": data}
     parsers = {name: module.build_parser() for name, module in plain.items()}
     parsers |= {"grid": grid.build_parser(SPECS["icarl"]), "learn": learn.build_parser(SPECS["icarl"], {})}
     parsers["completion"] = build_parser()

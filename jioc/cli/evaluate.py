@@ -5,7 +5,7 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from jioc.cli.console import print_note, table
+from jioc.cli.console import print_note
 from jioc.cli.flags import FORCE, OWN_METHOD, Parser, add_fields, named_path
 from jioc.config import Config
 from jioc.data.catalogue import DATASETS
@@ -16,6 +16,7 @@ from jioc.files import output
 from jioc.report import evaluation as page
 from jioc.report.lines import calibration_line, evaluation_lines, percent, unknown_line
 from jioc.results import Evaluation
+from jioc.terminal import table
 from jioc.text import printable
 from jioc.training.store import locked, model_folder, unfinished
 
@@ -24,8 +25,46 @@ MOST_CLASSES = 20  # of a matrix that is printed whole
 MOST_PAIRS = 20
 
 
+def build_parser() -> Parser:
+    parser = Parser(
+        "jioc evaluate",
+        "Judge a saved model on images whose classes are known: accuracy by class, of old and new classes, "
+        "confusions, calibration.",
+        usage="jioc evaluate MODEL FOLDER [options]",
+        examples={
+            "jioc evaluate runs/photos held-out": "accuracy of every class, and what is taken for what",
+            "jioc evaluate runs/photos held-out -o page.html": "the same on a page",
+            "jioc evaluate runs/photos held-out --fit-unknown 0.95": "a score below which it answers unknown",
+        },
+    )
+    parser.add("model", type=named_path, help="a run's folder, or a copy of its model")
+    parser.add(
+        "folder",
+        help="of class folders, or of train and test folders of such, whose test images are then taken; "
+        "a csv of path and label; a Python file; or an official set by name",
+    )
+    parser.add("--json", action="store_true", help="print one JSON object in place of the tables")
+    parser.add("-o", "--out", type=named_path, metavar="FILE", help="also write a page: page.html")
+    parser.add(
+        "--readout", metavar="NAME", help="cnn, nme, or another that the method has; by default its headline"
+    )
+    parser.add(
+        "--trained", action="store_true", help="also count images that the model is known to have trained on"
+    )
+    parser.add(
+        "--fit-unknown",
+        metavar="SHARE",
+        help="fit the score below which jioc predict answers unknown, so that this share of right answers "
+        "stay (0.95), and keep it in the model",
+    )
+    parser.add("--force", action="store_true", help=FORCE)
+    parser.add("--method", metavar="FILE", help=OWN_METHOD)
+    add_fields(parser, {"device": Config.model_fields["device"]})
+    return parser
+
+
 def main(argv: list[str]) -> int:
-    args = _parser().parse(argv)
+    args = build_parser().parse(argv)
     keep = None if args.fit_unknown is None else share(args.fit_unknown)
     unseen = "--fit-unknown needs images that the model has not trained on: leave --trained out"
     refuse_if(keep and args.trained, unseen)
@@ -102,34 +141,3 @@ def show(e: Evaluation) -> None:
     elif mistakes:
         pairs = [[e.classes[r], e.classes[c], f"{n:,}"] for r, c, n in mistakes[:MOST_PAIRS]]
         table(["class", "taken for", "images"], pairs, "the most frequent mistakes", text_columns=2)
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        "jioc evaluate",
-        "Judge a saved model on images whose classes are known: accuracy by class, of old and new classes, "
-        "confusions, calibration.",
-        usage="jioc evaluate MODEL FOLDER [options]",
-    )
-    parser.add("model", type=named_path, help="a run's folder, or a copy of its model")
-    parser.add(
-        "folder",
-        help="of class folders, or of train and test folders of such, whose test images are then taken; "
-        "a csv of path and label; a Python file; or an official set by name",
-    )
-    parser.add("--json", action="store_true", help="print one JSON object in place of the tables")
-    parser.add("-o", "--out", type=named_path, metavar="FILE", help="also write a page: page.html")
-    parser.add("--readout", help="cnn, nme, or another that the method has; by default its headline")
-    parser.add(
-        "--trained", action="store_true", help="also count images that the model is known to have trained on"
-    )
-    parser.add(
-        "--fit-unknown",
-        metavar="SHARE",
-        help="fit the score below which jioc predict answers unknown, so that this share of right answers "
-        "stay (0.95), and keep it in the model",
-    )
-    parser.add("--force", action="store_true", help=FORCE)
-    parser.add("--method", metavar="FILE", help=OWN_METHOD)
-    add_fields(parser, {"device": Config.model_fields["device"]})
-    return parser

@@ -73,6 +73,7 @@ def measured(run: Run) -> tuple[int, float]:
     run.method.memory.select = "first"
     for t in range(last + 1):
         task, data = run.arrival(t)
+        run.prepare(task, data, fit)
         run.method.learn(task, replace(data, features=features), fit)
     seconds = [n * np.interp(t, list(paces[stage]), list(paces[stage].values())) for stage, t, n in fits]
     return sum(n for _, _, n in fits), float(sum(seconds))

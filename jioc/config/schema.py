@@ -139,7 +139,9 @@ class Config(Options):
     long_tail_order: Literal["original", "learnt", "shuffled"] = setting("original", "data", commands=TASKS)
     """How counts are assigned to classes: by original label, by the order of learning, or shuffled."""
     holdout: Share = setting(0.0, "data", label="place", commands=())
-    """Share of the training images of each class to measure accuracy on; the test set is then not used."""
+    """Share of the training images of each class that is held out, to measure accuracy on."""
+    judge_by: Literal["holdout", "test"] = setting("holdout", "data", label="place", commands=())
+    """With --holdout, measure accuracy on the images held out; or on the test set, and leave them aside."""
     tasks: Positive | None = setting(None, "data", **SPLIT, excludes=("base", "increment", "task_sizes"))
     """Number of tasks of equal size (the first ones are larger where it does not divide)."""
     base: Positive | None = setting(None, "data", **SPLIT, excludes=("tasks", "task_sizes"))
@@ -156,12 +158,19 @@ class Config(Options):
     """Seed of the class order."""
 
     # --- what is remembered ---
-    memory: Count = setting(2000, "memory", label="place", excludes=("memory_per_class",))
+    memory: Count = setting(2000, "memory", label="place", excludes=("memory_per_class", "memory_bytes"))
     """Exemplars in all, shared equally by the classes seen."""
     memory_per_class: Positive | None = setting(
-        None, "memory", label="place", excludes=("memory",), metavar="M"
+        None, "memory", label="place", excludes=("memory", "memory_bytes"), metavar="M"
     )
     """Exemplars of each class instead of a total."""
+    memory_bytes: Positive | None = setting(
+        None, "memory", label="place", excludes=("memory", "memory_per_class")
+    )
+    """Bytes of all exemplars instead of their number: as many as fit, a byte for each level of a pixel."""
+    exemplar_size: Literal["full", "half"] = setting("full", "memory", label="place", commands=())
+    """Keep exemplars as they are, or at half their height and width, in a quarter of the bytes; they are
+    enlarged again when they are used."""
     select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
     keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))
@@ -188,8 +197,26 @@ class Config(Options):
     adjust: Amount = setting(0.0, "training", metavar="TAU")
     """After the first task, add TAU log n_c to the logit of class c in the classification loss, n_c its
     training images (logit adjustment); 0 leaves the loss as it is."""
-    augment: Literal["standard", "autoaugment", "none"] = setting("standard", "training")
-    """Augment training images as usual for the data set, also with AutoAugment and Cutout, or not at all."""
+    augment: Literal["standard", "autoaugment", "autoaugment+cutout", "resized-crop", "none"] = setting(
+        "standard", "training"
+    )
+    """Augment training images as usual for the data set; also with AutoAugment, or with AutoAugment and
+    Cutout; by a padded, resized crop and a flip instead (LT-CIL's); or not at all."""
+    mix: Literal["none", "mixup", "cutmix"] = setting("none", "training")
+    """Mix each image of a batch, exemplars among them, with another one: weigh their levels (mixup), or paste
+    a box of the other (cutmix); labels are mixed alike."""
+    mix_alpha: Annotated[float, Field(ge=0.1, le=100)] = setting(1.0, "training", metavar="ALPHA")
+    """The share of an image in its mixture is drawn from Beta(ALPHA, ALPHA)."""
+    ema: Share = setting(0.0, "training", metavar="BETA")
+    """Average the weights over the steps of a stage, each step's share BETA times that of the next; a stage
+    ends with the average. 0: it ends with the last weights."""
+    rebalance: Literal["none", "head", "scale"] = setting("none", "training")
+    """When a task is trained, train its head anew (head), or only a factor for each class (scale), on equally
+    many images of each class, the features fixed."""
+    rebalance_epochs: Positive | None = setting(
+        None, "training", follows=("rebalance", "method", "later.epochs")
+    )
+    """Epochs of that; 30, scaled as those of the later tasks are."""
 
     coordination: Coordination = setting(Coordination(), "coordination")
     options: dict[str, Any] = setting({}, "options", follows=("method",))
@@ -239,6 +266,11 @@ class Config(Options):
         for name, value in self.model_dump(exclude_unset=True, exclude_none=True).items():
             names += [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
         return tuple(names)
+
+    @property
+    def judged_by_holdout(self) -> bool:
+        """Whether accuracy is measured on training images, so that no test image is needed."""
+        return self.holdout > 0 and self.judge_by == "holdout"
 
     def filled(self, given: tuple[str, ...], **values: Any) -> "Config":
         """A copy with other values. `given`: the names of the settings that somebody gave."""

@@ -37,7 +37,9 @@ def cell(config: Values, tasks: int) -> Setting | None:
     way in which a step is computed.
     """
     tail, method = config.get("long_tail"), str(config.get("method"))
-    other = config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper")
+    half = config.get("exemplar_size") == "half"
+    memory = config.get("memory_per_class") or config.get("memory_bytes") or half
+    other = config.get("holdout") or memory or tail not in (None, "paper")
     if other or not all(_left_open(method, *departure) for departure in labels.departures(config).items()):
         return None
     data = f"{config.get('data')}{'-lt' if tail else ''}"

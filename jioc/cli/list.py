@@ -1,4 +1,4 @@
-"""`jioc list`: methods, recipes, backbones or data sets, a line each."""
+"""`jioc list`: methods, presets, recipes, backbones or data sets, a line each."""
 
 from jioc.cli.flags import Parser
 from jioc.errors import refuse_unknown
@@ -10,11 +10,12 @@ YES = {True: "yes", False: ""}
 
 def main(argv: list[str]) -> int:
     parser = Parser("jioc list", "List what there is, a line each.")
-    parser.add("kind", help="methods, recipes, backbones or data")
+    parser.add("kind", help="methods, presets, recipes, backbones or data")
     kind = parser.parse(argv).kind
-    refuse_unknown("list", kind, ("methods", "recipes", "backbones", "data"))
+    refuse_unknown("list", kind, ("methods", "presets", "recipes", "backbones", "data"))
     from jioc.cli import data
     from jioc.cli.console import table
+    from jioc.resolve.presets import PRESETS
     from jioc.resolve.recipes import RECIPES
 
     if kind == "methods":
@@ -23,6 +24,8 @@ def main(argv: list[str]) -> int:
             for s in SPECS.values()
         ]
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
+    elif kind == "presets":
+        table(["preset", ""], [[p.name, p.about] for p in PRESETS.values()])
     elif kind == "backbones":
         table(["backbone", ""], [[name, b.about] for name, b in BACKBONES.items()])
     elif kind == "recipes":

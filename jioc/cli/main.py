@@ -28,10 +28,10 @@ COMMANDS = {
     "predict": "class and score of each image: jioc predict MODEL IMAGE... [--top K] [--json]",
     "learn": "teach a saved model the new classes of a folder: jioc learn MODEL FOLDER [--out DIR] [options]",
     "export": "a saved model for other programs: jioc export MODEL --onnx FILE [--readout NAME]",
-    "table": "mean ± std over seeds: jioc table RUNS... [--paper] [--recipe NAME] "
+    "table": "mean ± std over seeds: jioc table RUNS... [--paper] [--leaderboard] [--recipe NAME] "
     "[--format text|markdown|latex|csv]",
     "report": "one self-contained page of many runs: jioc report RUNS... [-o report.html] [--figures DIR]",
-    "list": "methods, recipes, backbones or data sets: jioc list methods|recipes|backbones|data",
+    "list": "methods, presets, recipes, backbones or data: jioc list methods|presets|recipes|backbones|data",
     "data": "the data sets: jioc data list, jioc data get NAME, jioc data check NAME|FOLDER",
 }
 SILENCE = 2.0  # seconds that a silent process waits: torchrun ends all processes with the first that ends

@@ -166,7 +166,7 @@ def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
     memory += " at half size" * (c.get("exemplar_size") == "half")
     held = f"{100 * c['holdout']:g} % held out" if c.get("holdout") else ""
     holdout = held and (f"judged by {held}" if c.get("judge_by") != "test" else f"{held} and left aside")
-    return data, tail, str(c.get("backbone")), _tasks(g), memory, holdout
+    return data, tail, str(c.get("backbone")), tasks_of(g), memory, holdout
 
 
 def data_name(g: Group) -> str:
@@ -189,7 +189,7 @@ def of_other_images(groups: list[Group]) -> list[Group]:
     return [g for g in groups if g.images and len(set(images[key(g)])) > 1]
 
 
-def _tasks(g: Group) -> str:
+def tasks_of(g: Group) -> str:
     """10 tasks; or 50+5×10 classes where they are of unequal size."""
     sizes = _sizes(g)
     if max(sizes) - min(sizes) <= 1:

@@ -92,7 +92,11 @@ class Sheet:
 
 
 def summarise(
-    groups: list[Group], beside_paper: bool, forgetting: bool = False, bracketed: bool = True
+    groups: list[Group],
+    beside_paper: bool,
+    forgetting: bool = False,
+    bracketed: bool = True,
+    task_mean: bool = False,
 ) -> Sheet:
     """Make a row for each setting; the read-out by which methods are judged comes first.
 
@@ -100,7 +104,7 @@ def summarise(
     A csv has a column for that number instead.
     """
     shown = shown_readouts(groups)
-    kinds = ("average", "last", "forgetting") if forgetting else ("average", "last")
+    kinds = ("average", *["task mean"] * task_mean, "last", *["forgetting"] * forgetting)
     columns = list(itertools.product(dict.fromkeys(shown.values()), kinds))
     partial = [column for column in columns if any(_partial(g, *column) for g in groups)]
     heads = [f"{readout.upper()} {kind}" for readout, kind in columns] + ["gain"]
@@ -123,6 +127,8 @@ def summarise(
     if bracketed and any(line.figures[len(columns)].text.endswith(")") for line in lines):
         gain += "; in brackets: the number of seeds that both have, where one has more"
     where_it_holds = {
+        "task mean: after each task the mean of all tasks' accuracies, a large one counted as a small one; "
+        "averaged over the run": task_mean,
         "forgetting: best accuracy on a past task minus the final one, mean over the past tasks": forgetting,
         "in brackets: the number of seeds that have the figure, where others of the n have not": (
             partial and bracketed

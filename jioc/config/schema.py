@@ -165,7 +165,7 @@ class Config(Options):
     )
     """Exemplars of each class instead of a total."""
     memory_bytes: Positive | None = setting(
-        None, "memory", label="place", excludes=("memory", "memory_per_class")
+        None, "memory", label="place", excludes=("memory", "memory_per_class"), commands=("learn",)
     )
     """Bytes of all exemplars instead of their number: as many as fit, a byte for each level of a pixel."""
     exemplar_size: Literal["full", "half"] = setting("full", "memory", label="place", commands=())

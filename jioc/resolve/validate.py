@@ -55,6 +55,7 @@ def _images(config: Config, entry: Entry) -> None:
         config.augment == "resized-crop" and (vectors or config.canvas != config.image_size),
         "--augment resized-crop is for images that are kept at the size the network sees",
     )
+    refuse_if(config.mix == "cutmix" and vectors, "--mix cutmix is for images; mixup mixes vectors, too")
     refuse_if(
         config.judge_by == "test" and not config.holdout and "judge_by" in config.given,
         "--judge-by test: without effect, because nothing is held out; add --holdout",

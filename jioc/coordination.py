@@ -124,7 +124,7 @@ class JIOC(Coordination):
             return terms
         terms = dict(terms)
         if self.inputs:
-            delta = self._scaled(self.weight(batch.y, out, cls_logits), batch.y, task, mean)
+            delta = self._scaled(self.weight(batch, out, cls_logits), batch.y, task, mean)
             weighed = ("cls",) if self.ic_terms == "cls" else ("cls", *AUXILIARY)
             terms |= {name: delta * terms[name] for name in weighed if name in terms}
         if self.distils:
@@ -139,11 +139,14 @@ class JIOC(Coordination):
             terms["suppress"] = self.gamma2 * on_new * self._suppress_factor(batch, task)
         return terms
 
-    def weight(self, y: Tensor, out: Output, cls_logits: Tensor | None) -> Tensor:
-        """1 - p_y of each image: (n,)."""
+    def weight(self, batch: Batch, out: Output, cls_logits: Tensor | None) -> Tensor:
+        """1 - p_y of each image; of a mixture 1 - share p_y - (1 - share) p_other: (n,)."""
         if cls_logits is None or self.delta_softmax == "plain":
             cls_logits = out.logits
-        return 1 - label_score(cls_logits, y)
+        p = label_score(cls_logits, batch.y)
+        if batch.other is not None and batch.share is not None:
+            p = batch.share * p + (1 - batch.share) * label_score(cls_logits, batch.other)
+        return 1 - p
 
     def _scaled(self, delta: Tensor, y: Tensor, task: Task, mean: Mean) -> Tensor:
         if self.delta == "detached":

@@ -1,5 +1,6 @@
 """The exemplars: indices into the training images, a list per class, best first."""
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +10,10 @@ from torch import Tensor
 
 # as `device.distributed.World.map_sharded`: apply a function to every item, shared among a run's processes
 Map = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
+
+
+def nothing(index: Tensor) -> None:
+    """Leave the images as they are."""
 
 
 def one_by_one(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -29,6 +34,7 @@ class Memory:
         map: Map = one_by_one,
     ):
         self.total, self.per_class, self.select, self.map = total, per_class, select, map
+        self.keep: Callable[[Tensor], None] = nothing  # told of all exemplars once they are chosen
         self.classes: list[Tensor] = []  # (m_c,) each, on the CPU
 
     def __len__(self) -> int:
@@ -69,6 +75,13 @@ class Memory:
             self.classes += [index[torch.randperm(len(index), generator=generator)[:m]] for index in arrived]
         else:
             self.classes += [index[:m] for index in arrived]
+        self.keep(self.index)
+
+    def on_trial(self) -> "Memory":
+        """A copy to choose exemplars with that are not kept."""
+        other = copy.copy(self)
+        other.keep = nothing
+        return other
 
 
 def herd(features: Tensor, m: int) -> Tensor:

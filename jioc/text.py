@@ -11,6 +11,13 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" + ("" if n == 1 else "es" if noun.endswith("s") else "s")
 
 
+def exemplars(total: int, per_class: int | None, in_bytes: int | None) -> str:
+    """2,000 exemplars; 20 exemplars a class; exemplars of 6,144,000 bytes."""
+    if in_bytes:
+        return f"exemplars of {in_bytes:,} bytes"
+    return f"{counted(per_class, 'exemplar')} a class" if per_class else counted(total, "exemplar")
+
+
 def sized(n: float) -> str:
     """900 bytes, 1.5 MiB, 2,048.0 GiB."""
     for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

@@ -16,6 +16,10 @@ class Batch:
     y: Tensor  # (n,), labels in the order in which classes are learnt
     old: Tensor  # (n,), whether the image is of an old class
     whole_old: Tensor | None = None  # the same of the whole batch, where this is a part of it
+    # where images are mixed, x is a share of an image labelled y and for the rest of one labelled `other`;
+    # `old` then says whether both are of old classes
+    other: Tensor | None = None  # (n,)
+    share: Tensor | None = None  # (n,)
 
 
 @dataclass

@@ -121,7 +121,7 @@ def test_parts_of_a_batch_have_the_terms_of_the_whole(scale: Any) -> None:
     jioc = JIOC(delta_scale="mean1", suppress_scale=scale)
     terms, batch, out, old = step()
     whole = jioc(terms, batch, out, old, TASK)
-    weight = jioc.weight(batch.y, out, None).mean()
+    weight = jioc.weight(batch, out, None).mean()
     for part in (slice(0, None, 2), slice(1, None, 2)):
         own = Batch(batch.x[part], batch.y[part], batch.old[part], whole_old=batch.old)
         got = jioc(

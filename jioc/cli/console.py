@@ -13,7 +13,7 @@ from jioc.methods import find_method
 from jioc.report.lines import percent, task_line
 from jioc.results import SUMMARIES, Result, TaskRow
 from jioc.terminal import Bars, table, width
-from jioc.text import BYTES, coordinated, counted, printable, shortened, timed
+from jioc.text import BYTES, coordinated, counted, exemplars, printable, shortened, timed
 from jioc.training.workload import Workload
 
 
@@ -141,9 +141,8 @@ def scenario_line(sizes: list[int], counts: list[int], config: Config) -> str:
     """50,000 training images; 10 tasks of 10 classes; 2,000 exemplars."""
     per_task = f"{sizes[0]}" if len(set(sizes)) == 1 else "+".join(map(str, sizes))
     tail = "" if min(counts) == max(counts) else f", from {max(counts):,} to {min(counts):,} a class"
-    a_class = " a class" if config.memory_per_class else ""
-    exemplars = counted(config.memory_per_class or config.memory or 0, "exemplar") + a_class
-    memory = {"exemplars": exemplars, "none": "no exemplars", "all": "every image kept"}
+    kept = exemplars(config.memory or 0, config.memory_per_class, config.memory_bytes)
+    memory = {"exemplars": kept, "none": "no exemplars", "all": "every image kept"}
     images, tasks = counted(sum(counts), "training image"), counted(len(sizes), "task")
     classes = f"{per_task} {'class' if per_task == '1' else 'classes'}"
     return f"{images}{tail}; {tasks} of {classes}; {memory[find_method(config.method).memory]}"

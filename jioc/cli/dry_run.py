@@ -132,6 +132,7 @@ def measured(run: Run) -> Estimate:
     herds, memory.select = memory.select == "herding", "first"
     for t in range(last + 1):
         task, data = run.arrival(t)
+        run.prepare(task, data, fit)
         run.method.learn(task, replace(data, features=features), fit)
         if herds and memory.quota(task.n_seen):
             looks[t] += len(data.new)

@@ -1,4 +1,4 @@
-"""`jioc list`: methods, recipes, backbones or data sets, a line each."""
+"""`jioc list`: methods, presets, recipes, backbones or data sets, a line each."""
 
 from jioc.cli.flags import Parser
 from jioc.errors import refuse_unknown
@@ -10,6 +10,7 @@ YES = {True: "yes", False: ""}
 
 KINDS = {
     "methods": "what `jioc run` can train",
+    "presets": "methods with settings, for `jioc run` too",
     "recipes": "tables of runs for `jioc grid`",
     "backbones": "networks for --backbone",
     "data": "data sets for --data, and whether their files are here",
@@ -32,11 +33,12 @@ def main(argv: list[str]) -> int:
         refuse_unknown("list", kind, KINDS)
     from jioc.cli import data
     from jioc.data.catalogue import DATASETS
+    from jioc.resolve.presets import PRESETS
     from jioc.resolve.recipes import RECIPES
     from jioc.terminal import table
 
     if kind is None:
-        numbers = [len(SPECS), len(RECIPES), len(BACKBONES), len(DATASETS)]
+        numbers = [len(SPECS), len(PRESETS), len(RECIPES), len(BACKBONES), len(DATASETS)]
         kinds = zip(KINDS.items(), numbers, strict=True)
         rows = [[f"jioc list {name}", str(number), about] for (name, about), number in kinds]
         table(["command", "entries", ""], rows)
@@ -46,6 +48,8 @@ def main(argv: list[str]) -> int:
             for s in SPECS.values()
         ]
         table(["method", "", "paper", "read-outs", "memory", "distils", "expands"], rows)
+    elif kind == "presets":
+        table(["preset", ""], [[p.name, p.about] for p in PRESETS.values()])
     elif kind == "backbones":
         table(["backbone", ""], [[name, b.about] for name, b in BACKBONES.items()])
     elif kind == "recipes":

@@ -31,7 +31,7 @@ COMMANDS = {
     "evaluate": "accuracy by class, confusions and calibration on your images",
     "learn": "teach a saved model the new classes of a folder",
     "export": "a saved model for other programs",
-    "list": "methods, recipes, backbones or data sets",
+    "list": "methods, presets, recipes, backbones or data sets",
     "data": "the data sets: list, fetch, check",
     "completion": "completion of these words for a shell",
 }

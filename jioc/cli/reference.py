@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from jioc.cli import grid, run
 from jioc.cli.flags import Parser, show
 from jioc.config import SECTIONS, Options, index
-from jioc.config.schema import LARGEST, MOST
+from jioc.config.declare import LARGEST, MOST
 from jioc.grid.options import LaunchOptions
 from jioc.methods import SPECS
 

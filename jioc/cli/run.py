@@ -16,6 +16,7 @@ from jioc.methods import SPECS, Spec, find_method
 from jioc.resolve import pycil, validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
+from jioc.resolve.presets import PRESETS
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
@@ -32,11 +33,13 @@ EXAMPLES = {
 
 def main(argv: list[str]) -> int:
     words = _with_settings_there(argv)
+    preset = PRESETS[words[0]].values if words and words[0] in PRESETS else {}
+    words = [str(preset["method"]), *words[1:]] if preset else words
     method = _method(words)
     spec = find_method(method)
     args = build_parser(spec).parse(words)
     log = loggers.names(args.log)
-    config, notes = _config(args, method, spec)
+    config, notes = _config(args, method, spec, preset)
     for note in notes + validate.unused(config) if first_process() else ():
         print_note(Note(note))
     if args.dry_run:
@@ -149,15 +152,16 @@ def _announce(source: Path, word: object) -> None:
         print_note(Note(scripts.note(source, word)))
 
 
-def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, list[str]]:
-    """The resolved settings of the flags over those of a file, with notes on the file."""
-    file, notes = _file(args)
+def _config(args: argparse.Namespace, method: str, spec: Spec, preset: Values) -> tuple[Config, list[str]]:
+    """The resolved settings of the flags over those of a file or a preset, with notes on the file."""
+    refuse_if(preset and (args.config or args.pycil), "a preset and a file of settings exclude each other")
+    file, notes = (preset, []) if preset else _file(args)
     flags = given_values(args, spec.options) | {"method": method}
     if args.pycil:
         other = f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}"
         refuse_if(method != file["method"], other)
         file = pycil.rescaled(file, flags)
-    if "data" not in flags:
+    if "data" not in flags and args.config:
         _announce(args.config, file.get("data"))
     return resolve(make(**overlay(file, flags))), notes
 
@@ -166,7 +170,8 @@ def build_parser(spec: Spec) -> Parser:
     """The flags of a run of a method."""
     about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
     parser = Parser("jioc run", about, usage="jioc run METHOD [options]", common=COMMON, examples=EXAMPLES)
-    parser.add("method", nargs="?", help=f"{', '.join(SPECS)}, or a Python file that registers one")
+    known = f"{', '.join(SPECS)}; a Python file that registers one; or a preset: {', '.join(PRESETS)}"
+    parser.add("method", nargs="?", help=known)
     add_settings(parser, spec)
     add = parser.add_argument_group("files").add_argument
     add("--config", type=named_path, metavar="FILE", help="a config.yaml; flags override it")

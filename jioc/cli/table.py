@@ -5,7 +5,7 @@ import sys
 from jioc.cli.console import print_note
 from jioc.cli.flags import Parser, named_path
 from jioc.errors import Refused, refuse_if, refuse_unknown
-from jioc.report import coverage, runs, tables
+from jioc.report import coverage, leaderboard, runs, tables
 from jioc.report.render import FORMATS, render, render_blocks, render_fields
 from jioc.resolve import recipes
 from jioc.resolve.recipe_file import MOST_SCALE as MOST
@@ -22,11 +22,19 @@ def main(argv: list[str]) -> int:
         wanted = f"it should be above 0, at most {MOST}, and given with --recipe"
         raise Refused(f"--scale: {args.scale:g} is refused: {wanted}")
     refuse_if(args.by_task and args.forgetting, "--by-task and --forgetting exclude each other")
-    one_of = [args.by_task, args.forgetting, args.recipe is not None]
+    refuse_if(args.by_task and args.task_mean, "--by-task and --task-mean exclude each other")
+    columns = (args.by_task, args.forgetting, args.task_mean, args.recipe is not None)
     refuse_if(
         args.coverage and not args.paper, "--coverage is of the paper's tables 2 and 3; it needs --paper"
     )
-    refuse_if(args.coverage and any(one_of), "--coverage excludes --by-task, --forgetting and --recipe")
+    refuse_if(
+        args.coverage and any(columns),
+        "--coverage has its own columns and rows; give no others",
+    )
+    refuse_if(
+        args.leaderboard and (args.paper or any(columns)),
+        "--leaderboard has its own columns; give no others",
+    )
     left_out: list[str] = []
     read = runs.read(args.runs, args.over_orders, left_out.append)
     recipe = recipes.find_recipe(args.recipe, print_note) if args.recipe else None
@@ -34,23 +42,30 @@ def main(argv: list[str]) -> int:
         _print_coverage(coverage.cells(runs.group(read)), args.format, left_out)
         return 0
     groups = runs.group(runs.planned(recipe, read, args.scale) if recipe else read)
-    sheet = (
-        tables.by_task(groups, args.paper)
-        if args.by_task
-        else tables.summarise(
-            groups, args.paper, args.forgetting, args.format != "csv", args.wide or args.format != "text"
-        )
-    )
-    sheet.notes = [printable(note) for note in [*sheet.notes, *left_out]]
-    if args.format == "text":
+    if args.leaderboard:
+        sheets = leaderboard.boards(groups)
+    elif args.by_task:
+        sheets = [tables.by_task(groups, args.paper)]
+    else:
+        bracketed, wide = args.format != "csv", args.wide or args.format != "text"
+        sheets = [tables.summarise(groups, args.paper, args.forgetting, bracketed, wide, args.task_mean)]
+    sheets[-1].notes += left_out
+    for i, sheet in enumerate(sheets):
+        _print(sheet, args.format, first=i == 0)
+    return 0
+
+
+def _print(sheet: tables.Sheet, form: str, first: bool) -> None:
+    """Print a table with its notes; a blank line keeps it from the one before."""
+    sheet.notes = [printable(note) for note in sheet.notes]
+    if form == "text":
         sheet = sheet.without_empty()
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     else:
-        print(render(sheet, args.format))
-    if args.format in ("text", "csv"):
-        stream = sys.stderr if args.format == "csv" else sys.stdout
+        print("" if first else "\n", render(sheet, form), sep="")
+    if form in ("text", "csv") and sheet.notes:
+        stream = sys.stderr if form == "csv" else sys.stdout
         print("\n".join(wrapped(note, stream) for note in sheet.notes), file=stream)
-    return 0
 
 
 def _print_coverage(cells: list[coverage.Cell], form: str, left_out: list[str]) -> None:
@@ -97,6 +112,12 @@ def build_parser() -> Parser:
     parser.add("--over-orders", action="store_true", help="runs of several class orders are one row")
     parser.add(
         "--forgetting", action="store_true", help="also what past tasks have lost of their best accuracy"
+    )
+    parser.add(
+        "--task-mean", action="store_true", help="also the mean over tasks, a large one as a small one"
+    )
+    parser.add(
+        "--leaderboard", action="store_true", help="ranked beside public figures of the same conditions"
     )
     parser.add("--wide", action="store_true", help="columns for every read-out; other formats have them")
     parser.add("--format", default="text", metavar=FORMS, help="csv has figures unrounded (text)")

@@ -1,32 +1,26 @@
 """What can be set: every setting with its type, default and help, and the files that settings are kept in.
 
-`schema` declares them, `index` answers questions about all of them, `values` turns them into plain values and
-back, `files` reads and writes YAML, `schedule` has rates, epochs and milestones.
+`schema` declares them in the words of `declare`, `index` answers questions about all of them, `values` turns
+them into plain values and back, `files` reads and writes YAML, `schedule` has rates, epochs and milestones.
 Imports only the modules beside this folder; neither torch nor numpy. Others import from here:
 `from jioc.config import Config, make`, and the modules `index` and `files`.
 """
 
-from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
-from jioc.config.schema import (
-    READINGS,
+from jioc.config.declare import (
     SECTIONS,
-    TEMPERATURE,
     About,
     Above0,
     Amount,
-    Config,
-    Coordinate,
-    Coordination,
     Count,
-    HostKD,
     Options,
     Positive,
-    Schedule,
     Seed,
     Share,
     Within01,
     setting,
 )
+from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
+from jioc.config.schema import READINGS, TEMPERATURE, Config, Coordinate, Coordination, HostKD, Schedule
 from jioc.config.values import (
     Values,
     at,

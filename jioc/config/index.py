@@ -9,7 +9,8 @@ from functools import cache
 
 from pydantic.fields import FieldInfo
 
-from jioc.config.schema import About, Config, Coordination, Options, Schedule
+from jioc.config.declare import About, Options
+from jioc.config.schema import Config, Coordination, Schedule
 
 # later, first, second: the tasks after the first, the first task, and the second stage of a task
 STAGES = tuple(name for name, field in Config.model_fields.items() if field.annotation is Schedule)
@@ -18,7 +19,7 @@ PARTS: dict[str, type[Options]] = {**dict.fromkeys(STAGES, Schedule), "coordinat
 
 
 def about(field: FieldInfo) -> About:
-    """What was declared with `schema.setting`; for a method's own option nothing was."""
+    """What was declared with `declare.setting`; for a method's own option nothing was."""
     extra = field.json_schema_extra
     return extra["about"] if isinstance(extra, dict) else About()  # type: ignore[return-value]
 

@@ -37,6 +37,6 @@ def rescale(config: Config, length: float, rate: float = 1.0) -> dict[str, Any]:
 
 
 def total_epochs(config: Config, task: int) -> int:
-    """Epochs that a task (0 for the first) trains, a second stage included."""
+    """Epochs that a task (0 for the first) trains, a second stage and a rebalanced head included."""
     stages = [config.first] if task == 0 else [config.later, config.second]
-    return sum(stage.epochs or 0 for stage in stages)
+    return sum(stage.epochs or 0 for stage in stages) + (config.rebalance_epochs or 0)

@@ -5,119 +5,29 @@ A field of `Config`, or of one of its parts, is a flag of `jioc run`, a line of 
 all. A method's own options are declared with the methods (`methods/specs.py`).
 """
 
-import os
-import re
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PrivateAttr,
-    ValidationInfo,
-    field_validator,
+from pydantic import Field, PrivateAttr
+
+from jioc.config.declare import (
+    Above0,
+    Amount,
+    Count,
+    Options,
+    Positive,
+    Seed,
+    Share,
+    Within01,
+    Word,
+    setting,
 )
-from pydantic_core import PydanticCustomError
-
-SECTIONS = {  # headings of `jioc run --help`, in order
-    "data": "what is learnt",
-    "memory": "what is remembered",
-    "network": "the network",
-    "training": "training",
-    "coordination": "JIOC",
-    "options": "of the method alone",
-    "seeds": "seeds",
-    "machine": "the machine",
-}
-
-
-@dataclass(frozen=True)
-class About:
-    """What is declared with a setting, in addition to its type, default and help."""
-
-    section: str = ""  # a key of SECTIONS; a part of `later`, `first`, … stands in the section of the whole
-    group: str = ""  # settings that belong together: images, reading, tasks, order, seeds, step
-    label: Literal["value", "place", "title"] = "value"  # where tables show it
-    machine: bool = False  # a resumed run may have another value
-    commands: tuple[str, ...] = ("learn", "estimator")  # that take it, besides `jioc run`, which takes all
-    follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
-    excludes: tuple[str, ...] = ()  # cannot be given together with it; over a file, it replaces these
-    resets: tuple[str, ...] = ()  # over a file, it replaces these; they can be given together with it
-    part: str = ""  # of JIOC, for `index.without_effect`: reading, inputs, outputs, strength, distillation
-    only: tuple[str, ...] = ()  # for an option of `jioc grid`: the values of --on that use it
-    metavar: str = ""  # the name of its value in the help; by default the last word of its name
-
-
-def setting(default: Any, section: str = "", **about: Any) -> Any:
-    """Declare a field together with what `About` holds."""
-    return Field(default, json_schema_extra={"about": About(section, **about)})  # type: ignore[dict-item]
-
 
 TEMPERATURE = 2.0  # the default of every distillation, as in PyCIL
 
-MOST = 2**31 - 1  # of anything that is counted, and more than any run has
-Count = Annotated[int, Field(ge=0, le=MOST)]
-Positive = Annotated[int, Field(ge=1, le=MOST)]
-LARGEST = 1e38  # about the largest 32-bit float
-Amount = Annotated[float, Field(ge=0, le=LARGEST)]
-Above0 = Annotated[float, Field(gt=0, le=LARGEST)]
-Share = Annotated[float, Field(ge=0, lt=1)]
-Within01 = Annotated[float, Field(gt=0, lt=1)]
-Seed = Annotated[int, Field(ge=0, lt=2**32)]
-
-
-def _path_as_text(value: Any) -> Any:
-    """Turn a path into text that stays a path: ./digits is a folder, digits a data set."""
-    if not isinstance(value, Path):
-        return value
-    return str(value) if os.sep in str(value) else os.path.join(os.curdir, value)
-
-
-Word = Annotated[str, BeforeValidator(_path_as_text)]
 LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
 Coordinate = Literal["none", "ic", "oc", "jioc"]
 HostKD = Literal["replace", "keep", "add", "drop"]
-
-
-NO_TEXT = re.compile("[\0\ud800-\udfff]")  # NUL, and bytes that are no letters
-
-
-class Options(BaseModel):
-    """A set of settings. It refuses unknown names and cannot be changed."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False, validate_default=True
-    )
-    any_text: ClassVar[bool] = False  # whether a text may hold what no name of a file can
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _refuse_odd(cls, value: Any, info: ValidationInfo) -> Any:
-        """Refuse what pydantic takes: true and false as 1 and 0, text that no file holds, an empty path."""
-        allows = partial(_allows, cls.model_fields[info.field_name or ""].annotation)
-        parts = value if isinstance(value, list | tuple) else [value]
-        if any(isinstance(part, bool) for part in parts) and not allows(bool):
-            raise PydanticCustomError("switch", "Input should be neither true nor false")
-        texts = [] if cls.any_text else [str(part) for part in parts if isinstance(part, str | Path)]
-        if any(map(NO_TEXT.search, texts)):
-            raise PydanticCustomError("text", "Input should be UTF-8, without NUL")
-        if "" in texts and allows(Path):
-            raise PydanticCustomError("text", "Input should not be empty")
-        return tuple(value) if isinstance(value, list) and allows(tuple) else value  # of strict JSON, too
-
-
-def _allows(annotation: Any, kind: type) -> bool:
-    """Whether a type allows values of that kind."""
-    names = (annotation, get_origin(annotation))
-    return (
-        kind in names
-        or (annotation is Any and kind is bool)
-        or any(_allows(part, kind) for part in get_args(annotation))
-    )
 
 
 class Schedule(Options):
@@ -231,7 +141,9 @@ class Config(Options):
     long_tail_order: Literal["original", "learnt", "shuffled"] = setting("original", "data", commands=TASKS)
     """How counts are assigned to classes: by original label, by the order of learning, or shuffled."""
     holdout: Share = setting(0.0, "data", label="place", commands=(), metavar="SHARE")
-    """Share of the training images of each class to measure accuracy on; the test set is then not used."""
+    """Share of the training images of each class that is held out, to measure accuracy on."""
+    judge_by: Literal["holdout", "test"] = setting("holdout", "data", label="place", commands=())
+    """With --holdout, measure accuracy on the images held out; or on the test set, and leave them aside."""
     tasks: Positive | None = setting(
         None, "data", **SPLIT, excludes=("base", "increment", "task_sizes"), metavar="T"
     )
@@ -255,13 +167,25 @@ class Config(Options):
 
     # --- what is remembered ---
     memory: Count | None = setting(
-        None, "memory", label="place", follows=("data",), excludes=("memory_per_class",), metavar="N"
+        None,
+        "memory",
+        label="place",
+        follows=("data",),
+        excludes=("memory_per_class", "memory_bytes"),
+        metavar="N",
     )
     """Exemplars in all, shared equally by the classes seen; by default 2000, for digits 40."""
     memory_per_class: Positive | None = setting(
-        None, "memory", label="place", excludes=("memory",), metavar="M"
+        None, "memory", label="place", excludes=("memory", "memory_bytes"), metavar="M"
     )
     """Exemplars of each class instead of a total."""
+    memory_bytes: Positive | None = setting(
+        None, "memory", label="place", excludes=("memory", "memory_per_class"), commands=("learn",)
+    )
+    """Bytes of all exemplars instead of their number: as many as fit, a byte for each level of a pixel."""
+    exemplar_size: Literal["full", "half"] = setting("full", "memory", label="place", commands=())
+    """Keep exemplars as they are, or at half their height and width, in a quarter of the bytes; they are
+    enlarged again when they are used."""
     select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
     keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))
@@ -290,8 +214,26 @@ class Config(Options):
     adjust: Amount = setting(0.0, "training", metavar="TAU")
     """After the first task, add TAU log n_c to the logit of class c in the classification loss, n_c its
     training images (logit adjustment); 0 leaves the loss as it is."""
-    augment: Literal["standard", "autoaugment", "none"] = setting("standard", "training")
-    """Augment training images as usual for the data set, also with AutoAugment and Cutout, or not at all."""
+    augment: Literal["standard", "autoaugment", "autoaugment+cutout", "resized-crop", "none"] = setting(
+        "standard", "training"
+    )
+    """Augment training images as usual for the data set; also with AutoAugment, or with AutoAugment and
+    Cutout; by a padded, resized crop and a flip instead (LT-CIL's); or not at all."""
+    mix: Literal["none", "mixup", "cutmix"] = setting("none", "training")
+    """Mix each image of a batch, exemplars among them, with another one: weigh their levels (mixup), or paste
+    a box of the other (cutmix); labels are mixed alike."""
+    mix_alpha: Annotated[float, Field(ge=0.1, le=100)] = setting(1.0, "training", metavar="ALPHA")
+    """The share of an image in its mixture is drawn from Beta(ALPHA, ALPHA)."""
+    ema: Share = setting(0.0, "training", metavar="BETA")
+    """Average the weights over the steps of a stage, each step's share BETA times that of the next; a stage
+    ends with the average. 0: it ends with the last weights."""
+    rebalance: Literal["none", "head", "scale"] = setting("none", "training")
+    """When a task is trained, train its head anew (head), or only a factor for each class (scale), on equally
+    many images of each class, the features fixed."""
+    rebalance_epochs: Positive | None = setting(
+        None, "training", follows=("rebalance", "method", "later.epochs")
+    )
+    """Epochs of that; 30, scaled as those of the later tasks are."""
 
     coordination: Coordination = setting(Coordination(), "coordination")
     options: dict[str, Any] = setting({}, "options", follows=("method",))
@@ -343,6 +285,11 @@ class Config(Options):
         for name, value in self.model_dump(exclude_unset=True, exclude_none=True).items():
             names += [f"{name}.{key}" for key in value] if isinstance(value, dict) else [name]
         return tuple(names)
+
+    @property
+    def judged_by_holdout(self) -> bool:
+        """Whether accuracy is measured on training images, so that no test image is needed."""
+        return self.holdout > 0 and self.judge_by == "holdout"
 
     def filled(self, given: tuple[str, ...], **values: Any) -> "Config":
         """A copy with other values. `given`: the names of the settings that somebody gave."""

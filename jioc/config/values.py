@@ -8,7 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 
 import jioc.config.index as index
-from jioc.config.schema import Config, Options
+from jioc.config.declare import Options
+from jioc.config.schema import Config
 from jioc.errors import Refused, refuse_if
 
 Values = dict[str, Any]

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jioc.data.augment.basic import Augment, Augmentation
+from jioc.data.augment.basic import Augment, Augmentation, Draws
+from jioc.data.augment.mix import Mix
 from jioc.device.compile import maybe_compiled
 from jioc.memory import Memory
 
@@ -24,6 +25,8 @@ class Images:
 
     resident = True  # whether every pixel is on the device
     share: slice | None = None  # of each training batch, where several processes share it
+    halved: Tensor | None = None  # (images,), which are kept at half their side; None: none ever is
+    halved_before: int = 0  # images, the first ones, that were halved and enlarged by an earlier run
 
     def __init__(
         self,
@@ -62,8 +65,25 @@ class Images:
         return nullcontext()
 
     def plain(self, index: Tensor) -> Tensor:
-        """Images as they are, normalised: (n, c, h, w)."""
-        return self.normal(self._rows(index))
+        """Images as they are kept, normalised: (n, c, h, w)."""
+        return self.normal(self.kept(self._rows(index), index))
+
+    def kept(self, pixels: Tensor, index: Tensor) -> Tensor:
+        """Images of those indices, given their pixels, as they are kept: some at half their side."""
+        return pixels if self.halved is None else as_kept(pixels, self.halved[index])
+
+    def halve(self, index: Tensor) -> None:
+        """Keep these images at half their side, and no others."""
+        assert self.halved is not None
+        self.halved.zero_()
+        self.halved[index[index >= self.halved_before].to(self.device)] = True
+
+    def exemplars(self, pixels: np.ndarray, index: Tensor) -> np.ndarray:
+        """The images of those indices as they are used, given the pixels of all: (n, c, h, w)."""
+        rows = pixels[index.numpy()]
+        if self.halved is None:
+            return rows
+        return as_kept(torch.from_numpy(rows), self.halved[index.to(self.device)].cpu()).numpy()
 
     def normal(self, pixels: Tensor) -> Tensor:
         """Normalise pixels, and cut out the centred square."""
@@ -75,15 +95,42 @@ class Images:
         Numbers are drawn for the whole batch: those of an image do not depend on the shares.
         """
         h, w = self.pixels.shape[2:]
-        own, draws = self.own(index), augment.draw(len(index), h, w, generator)
+        draws = augment.draw(len(index), h, w, generator)
+        return self._apply(index, augment, draws, self._prefetched)
+
+    def mixed(
+        self, index: Tensor, augment: Augmentation, mix: Mix, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """As `augmented`, each image mixed with another of the batch: with the partners (n,) and shares (n,).
+
+        The partners are places in the whole batch.
+        """
+        h, w = self.pixels.shape[2:]
+        draws = augment.draw(len(index), h, w, generator)
+        partner, share, centre = mix.draw(len(index), generator)
+        x = self._apply(index, augment, draws, self._prefetched)
+        if self.share is None:
+            other = x[partner]
+        else:  # a partner may belong to the share of another process
+            theirs = tuple(drawn[..., partner] for drawn in draws)
+            other = self._apply(index[partner], augment, theirs, lambda index: self._rows(self.own(index)))
+        x, own_share = mix.apply(x, other, self.own(share), centre[:, self.share or slice(None)])
+        return x, partner, own_share
+
+    def _apply(
+        self, index: Tensor, augment: Augmentation, draws: Draws, rows: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        """Augment this process's share of a batch as drawn for the whole; `rows` gives its pixels."""
+        own = self.own(index)
         if self.share is not None:
             draws = tuple(drawn[..., self.share] for drawn in draws)
         if self.resident and isinstance(augment, Augment):
-            x = maybe_compiled(_augmented, len(own))(augment, self.pixels, own, draws, self.scale, self.shift)
+            step = maybe_compiled(_augmented, len(own))
+            x = step(augment, self.pixels, own, draws, self.scale, self.shift, self.halved)
         else:
-            rows, plain = self._prefetched(index), isinstance(augment, Augment)
+            pixels, plain = self.kept(rows(index), own), isinstance(augment, Augment)
             of_rows = maybe_compiled(_augmented_rows, len(own)) if plain else _augmented_rows
-            x = of_rows(augment, rows, draws, self.scale, self.shift)
+            x = of_rows(augment, pixels, draws, self.scale, self.shift)
         return self._centre(x)
 
     def own(self, index: Tensor) -> Tensor:
@@ -99,9 +146,37 @@ class Images:
 
 
 def _augmented(
-    augment: Augment, pixels: Tensor, index: Tensor, draws: tuple[Tensor, ...], scale: Tensor, shift: Tensor
+    augment: Augment,
+    pixels: Tensor,
+    index: Tensor,
+    draws: Draws,
+    scale: Tensor,
+    shift: Tensor,
+    halved: Tensor | None,
 ) -> Tensor:
-    return augment.apply(pixels[index], *draws) * scale - shift
+    x = pixels[index] if halved is None else as_kept(pixels[index], halved[index])
+    return augment.apply(x, *draws) * scale - shift
+
+
+def as_kept(pixels: Tensor, halved: Tensor) -> Tensor:
+    """Shrink the images where asked to half their side, and enlarge them again: (n, c, h, w).
+
+    A level is the mean of four, then of the nearest pixels 9, 3, 3 and 1 sixteenths (bilinear), rounded: in
+    whole numbers, so that every device has the same.
+    """
+    x = pixels.int()
+    small = (x[..., ::2, ::2] + x[..., 1::2, ::2] + x[..., ::2, 1::2] + x[..., 1::2, 1::2] + 2) // 4
+    large = (_doubled(_doubled(small, -2), -1) + 8) // 16
+    return torch.where(halved[:, None, None, None], large.to(pixels.dtype), pixels)
+
+
+def _doubled(x: Tensor, axis: int) -> Tensor:
+    """Double the images along an axis: 3 times the nearest pixel and once the next, four times the levels."""
+    first, last = x.narrow(axis, 0, 1), x.narrow(axis, x.shape[axis] - 1, 1)
+    before = torch.cat([first, x.narrow(axis, 0, x.shape[axis] - 1)], axis)
+    after = torch.cat([x.narrow(axis, 1, x.shape[axis] - 1), last], axis)
+    axis = axis % x.ndim
+    return torch.stack([3 * x + before, 3 * x + after], axis + 1).flatten(axis, axis + 1)
 
 
 def _augmented_rows(
@@ -155,6 +230,23 @@ class Shuffled:
         return list(_shuffled(self.index, generator).split(self.batch_size))
 
 
+class Balanced:
+    """Equally many images of each class in an epoch, from shuffled passes over its images."""
+
+    def __init__(self, classes: list[Tensor], per_class: int, batch_size: int):
+        self.classes, self.per_class, self.batch_size = classes, per_class, batch_size
+        self.images = per_class * len(classes)
+
+    def epoch(self, generator: torch.Generator) -> list[Tensor]:
+        drawn = torch.cat([_passes(index, self.per_class, generator) for index in self.classes])
+        return list(_shuffled(drawn, generator).split(self.batch_size))
+
+
+def _passes(index: Tensor, n: int, generator: torch.Generator) -> Tensor:
+    """Take n images from shuffled passes over all of them."""
+    return torch.cat([_shuffled(index, generator) for _ in range(-(-n // len(index)))])[:n]
+
+
 class TwoStreams:
     """Every new image once an epoch, each batch with a fixed share of exemplars from shuffled passes."""
 
@@ -166,8 +258,7 @@ class TwoStreams:
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         batches, wanted = _shuffled(self.new, generator).split(self.new_batch), sum(self.per_batch)
-        passes = range(-(-wanted // len(self.exemplars)))
-        drawn = torch.cat([_shuffled(self.exemplars, generator) for _ in passes])[:wanted]
+        drawn = _passes(self.exemplars, wanted, generator)
         return [torch.cat(pair) for pair in zip(batches, drawn.split(self.per_batch), strict=True)]
 
 
@@ -196,6 +287,11 @@ class TaskData:
     def beside_memory(self, memory: Memory, share: float) -> Sampler:
         """Batches of new images, each with `share` times as many exemplars; every new image once an epoch."""
         return TwoStreams(self.new, memory.index, self.batch_size, share) if len(memory) else self.alone()
+
+    def balanced(self, memory: Memory) -> Sampler:
+        """Equally many images of each class that has some, in all about as many as there are to train on."""
+        classes = [index for index in [*memory.classes, *self.classes] if len(index)]
+        return Balanced(classes, -(-sum(map(len, classes)) // len(classes)), self.batch_size)
 
     def of(self, index: Tensor) -> Sampler:
         """Images that the caller chooses, shuffled."""

@@ -39,12 +39,14 @@ def make(dataset: Dataset, config: Config) -> Scenario:
     train = _thin_out([np.flatnonzero(dataset.train_y == c) for c in order], order, dataset, config)
     if empty := [dataset.classes[c] for c, index in zip(order, train, strict=True) if not len(index)]:
         raise Refused(f"class {empty[0]!r} has no training image")
-    if config.holdout:
-        held = [min(len(index) - 1, max(1, round(config.holdout * len(index)))) for index in train]
+    fewest = 1 if config.judged_by_holdout else 0
+    held = [min(len(i) - 1, max(fewest, round(config.holdout * len(i)))) for i in train]
+    if config.judged_by_holdout:
         test = [index[len(index) - k :] for index, k in zip(train, held, strict=True)]
-        train = [index[: len(index) - k] for index, k in zip(train, held, strict=True)]
     else:
         test = [np.flatnonzero(dataset.test_y == c) for c in order]
+    if config.holdout:
+        train = [index[: len(index) - k] for index, k in zip(train, held, strict=True)]
     if not sum(map(len, test)):
         raise NothingToJudge(
             "there is no image to judge by: the test set is empty, or no class has two images to split"
@@ -54,7 +56,7 @@ def make(dataset: Dataset, config: Config) -> Scenario:
             not sum(map(len, test[sum(sizes[:t]) : sum(sizes[: t + 1])])),
             f"no class of task {t + 1} has an image to judge by; fewer --tasks would mend that",
         )
-    return Scenario([dataset.classes[c] for c in order], sizes, train, test, bool(config.holdout))
+    return Scenario([dataset.classes[c] for c in order], sizes, train, test, config.judged_by_holdout)
 
 
 def class_order(dataset: Dataset, config: Config) -> list[int]:

@@ -116,7 +116,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         Images a step.
     backbone : str or None
         The network (`jioc list backbones`); None: one that suits the shape of X, for vectors an MLP.
-    augment : {"standard", "autoaugment", "none"}
+    augment : {"standard", "autoaugment", "autoaugment+cutout", "resized-crop", "none"}
         Augmentation of training images: standard shifts them by up to an eighth. Vectors are never augmented.
     flip : bool
         Whether standard augmentation mirrors images too.
@@ -236,7 +236,8 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
             raise unknown("read-out", self.readout, spec.readouts)
         refuse_if(not isinstance(self.flip, (bool, np.bool_)), f"flip is True or False, not {self.flip!r}")
         refuse_if(
-            self.augment == "autoaugment" and not fitted.form.whole, "autoaugment is for images of uint8"
+            self.augment not in ("standard", "none") and not fitted.form.whole,
+            f"{self.augment} is for images of uint8",
         )
         own = {name: v for name, v in self.get_params(deep=False).items() if name not in NO_SETTINGS}
         others = self.settings or {}

@@ -18,6 +18,7 @@ from jioc.nets.incremental import Net
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 Fit = Callable[..., None]  # `training.engine.Engine.fit`: train the network with the method's loss, and JIOC
+Event = Callable[[Task, TaskData], None]
 NetPlan = dict[str, Any]  # what a network is made from, see `nets.incremental`
 
 
@@ -54,6 +55,7 @@ class Method:
         self.teacher: Net | None = None
         self.means: Tensor | None = None  # (K, d), of the exemplars' features
         self.prior: Tensor | None = None  # (K,), what --adjust adds in the task at hand
+        self.rebalance: Event | None = None  # what --rebalance does once the task at hand is trained
 
     @staticmethod
     def plan(plan: NetPlan) -> NetPlan:
@@ -99,7 +101,9 @@ class Method:
         self.keep_teacher()
 
     def remember(self, task: Task, data: TaskData) -> None:
-        """Choose exemplars with the network as it is, and average their features."""
+        """Rebalance the head if asked; then choose exemplars, and average their features."""
+        if self.rebalance is not None:
+            self.rebalance(task, data)
         features = partial(data.features, self.net)
         self.memory.update(data.classes, features, data.generator)
         self.means = class_means(self.memory, features, self.net.width) if len(self.memory) else None

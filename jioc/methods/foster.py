@@ -15,7 +15,7 @@ chosen with the boosted features. A saved model holds both networks: it answers 
 student learns on.
 
 Departures: the counts are those of the data (PyCIL takes 500 for each new class). As in PyCIL, 130 epochs of
-compression without weight decay, constant betas, no AutoAugment unless `--augment autoaugment` asks for it.
+compression without weight decay, constant betas, no AutoAugment and Cutout: `--augment autoaugment+cutout`.
 """
 
 from functools import partial

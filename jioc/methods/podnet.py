@@ -16,7 +16,6 @@ drives sigma below 0 within a few steps, while the similarities are still small,
 single class there is no other to be told from: `cls` is 0, as of a softmax over one.
 """
 
-import copy
 import math
 from functools import partial
 
@@ -64,7 +63,7 @@ class PODNet(Method):
         self.net.grow(task.n_new, self.generator)
         fit(self, task, data.with_memory(self.memory))
         if task.n_old:
-            balanced, features = copy.copy(self.memory), partial(data.features, self.net)
+            balanced, features = self.memory.on_trial(), partial(data.features, self.net)
             balanced.update(data.classes, features, data.generator, classes=task.n_old)
             if len(balanced):
                 fit(self, task, data.of(balanced.index), stage="second")

@@ -31,6 +31,7 @@ class Spec:
     needs_memory: bool = False  # refused without exemplars
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
+    rebalances: bool = False  # `net` answers by a linear head, and `learn` calls `remember`: --rebalance
 
 
 # --- the methods' own options: flags of `jioc run METHOD`, and keys of `options` in config.yaml ---
@@ -132,10 +133,11 @@ def cosine(epochs: int, *, weight_decay: float, lr: float = 0.1) -> Schedule:
 FIRST = steps(200, 60, 120, 170, weight_decay=5e-4)
 BIC = steps(170, 60, 100, 140, weight_decay=2e-4)
 COIL = steps(160, 80, 120, weight_decay=5e-4)
+LINEAR = ("joint", "replay", "icarl", "wa", "ssil", "der")  # keep images, and answer by one linear head
 
 
 SPECS: dict[str, Spec] = {
-    spec.name: replace(spec, adjusts=spec.memory != "none")
+    spec.name: replace(spec, adjusts=spec.memory != "none", rebalances=spec.name in LINEAR)
     for spec in [
         Spec(
             "finetune", "Finetune", "new images alone: the floor",

@@ -9,7 +9,8 @@ be positive while training, which the paper does; biases are not scaled.
 
 The ratio of norms suits what WA's own loss leaves. `--correction pair` fits what any loss leaves: z_k <-
 gamma z_k + beta for the new classes, by cross-entropy on images that training did not see, held out as BiC
-does, the rest fixed. `--correction none`, and `--adjust`, leave the new classes as they were trained.
+does, the rest fixed. `--correction none`, `--adjust` and `--rebalance` leave the new classes as they were
+trained.
 
 Read-outs: `cnn` is the head after the correction, `unaligned` before that of the newest task; earlier tasks'
 rows keep theirs. In the first task nothing is corrected, and both are the same.
@@ -40,7 +41,8 @@ class Corrected(Method):
 
     def fit_and_correct(self, task: Task, data: TaskData, fit: Fit) -> None:
         """Train on the new images and the exemplars, then correct the new classes."""
-        correction = self.options.correction if task.n_old and self.prior is None else "none"
+        others = self.prior is not None or self.rebalance is not None  # that balance old and new classes
+        correction = self.options.correction if task.n_old and not others else "none"
         self.gamma, self.beta, held, sampler = 1.0, 0.0, None, data.with_memory(self.memory)
         if correction == "pair":
             sampler, held = data.split(self.memory, self.memory.held_out(task.n_old, HELD_SHARE))

@@ -35,3 +35,20 @@ def shape(name: str) -> Shape | Layers:
     if name not in BACKBONES:
         raise unknown("backbone", name, BACKBONES)
     return BACKBONES[name]
+
+
+def weights(name: str, stem: str, channels: int, cosine: bool = False) -> int:
+    """Count the parameters of a backbone, for images of so many channels; `cosine`: for a cosine head."""
+    form = shape(name)
+    if isinstance(form, Layers):
+        inside = (channels, *form.widths)
+        return sum(a * b + 2 * b for a, b in zip(inside, form.widths, strict=False))
+    before = form.widths[0]
+    total = channels * before * (49 if stem == "imagenet" else 9) + 2 * before
+    for i, width in enumerate(form.widths):
+        for j in range(form.blocks):
+            total += 9 * before * width + 9 * width * width + 4 * width
+            if (cosine or form.shortcut == "B") and (before != width or (i > 0 and j == 0)):
+                total += before * width + 2 * width
+            before = width
+    return total

@@ -30,9 +30,12 @@ class Head(nn.Module):
 class LinearHead(Head):
     """z = W f + b; W ~ U(-sqrt(3 / d), sqrt(3 / d)), b = 0."""
 
+    scale: nn.Parameter | None  # (K,), factors of the logits while they are trained; see `fold_scale`
+
     def __init__(self, width: int, sizes: Sequence[int] = ()):
         super().__init__(width, sizes)
         self.bias = nn.Parameter(torch.empty(sum(sizes)))
+        self.register_parameter("scale", None)
 
     @torch.no_grad()
     def grow(self, n: int, generator: torch.Generator, wider: int = 0, drawn: bool = False) -> None:
@@ -67,8 +70,24 @@ class LinearHead(Head):
         self.weight[n_old:] *= alpha
         self.bias[n_old:] = alpha * self.bias[n_old:] + beta
 
+    @torch.no_grad()
+    def draw_anew(self, generator: torch.Generator) -> None:
+        """Draw every row again, as those of new classes are."""
+        rows, width = self.weight.shape
+        self.weight.copy_(_uniform(rows, self.weight, math.sqrt(3 / width), generator))
+        self.bias.zero_()
+
+    @torch.no_grad()
+    def fold_scale(self, factor: float = 1.0) -> None:
+        """Multiply rows and biases by `scale`, if there is one, and by the factor; the scale is gone then."""
+        s = factor * (torch.ones_like(self.bias) if self.scale is None else self.scale)
+        self.weight.mul_(s[:, None])
+        self.bias.mul_(s)
+        self.scale = None
+
     def forward(self, features: Tensor) -> Tensor:
-        return F.linear(features, self.weight, self.bias)
+        z = F.linear(features, self.weight, self.bias)
+        return z if self.scale is None else z * self.scale
 
 
 class CorrectedHead(LinearHead):

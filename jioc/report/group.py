@@ -85,8 +85,16 @@ class Run:
         return most > fewest and (asked_for or most >= LONG_TAIL * fewest)
 
     def figure(self, kind: str, readout: str) -> float | None:
-        """`average`, `last` or `forgetting` of a read-out; None while the run is unfinished."""
-        return self.result[kind].get(readout) if self.complete else None
+        """`average`, `last`, `forgetting` or `task mean` of a read-out; None while the run is unfinished."""
+        if not self.complete:
+            return None
+        return self._task_mean(readout) if kind == "task mean" else self.result[kind].get(readout)
+
+    def _task_mean(self, readout: str) -> float | None:
+        """The mean over the tasks so far of each task's accuracy, averaged over the run (LT-CIL's figure)."""
+        known = [[a for a in row.per_task if a is not None] for row in self.readouts.get(readout, ())]
+        whole = known and all(len(some) == t for t, some in enumerate(known, 1))
+        return statistics.fmean(map(statistics.fmean, known)) if whole else None
 
 
 def setting(run: Run) -> Values:

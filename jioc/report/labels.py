@@ -14,7 +14,7 @@ from jioc.data.catalogue import DATASETS, in_memory, task_sizes
 from jioc.methods import SPECS, Spec
 from jioc.report.group import Group, collect
 from jioc.resolve.derive import Known
-from jioc.text import coordinated, counted, printable
+from jioc.text import coordinated, counted, exemplars, printable
 
 IN_PLACE = index.labelled("place")
 NO_DEPARTURES = {*index.labelled("title"), *IN_PLACE}  # the title and the place tell these settings
@@ -163,10 +163,11 @@ def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
     data = f"{data_name(g)} (images {g.images[:8]})" if with_images else data_name(g)
     balanced = "balanced" if c.get("data") in DATASETS else "no long tail"
     tail = balanced * beside_tail if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}"
-    per_class = c.get("memory_per_class")
-    memory = counted(per_class or c.get("memory") or 0, "exemplar") + (" a class" if per_class else "")
-    holdout = f"judged by {100 * c['holdout']:g} % held out" if c.get("holdout") else ""
-    return data, tail, str(c.get("backbone")), _tasks(g), memory, holdout
+    memory = exemplars(c.get("memory") or 0, c.get("memory_per_class"), c.get("memory_bytes"))
+    memory += " at half size" * (c.get("exemplar_size") == "half")
+    held = f"{100 * c['holdout']:g} % held out" if c.get("holdout") else ""
+    holdout = held and (f"judged by {held}" if c.get("judge_by") != "test" else f"{held} and left aside")
+    return data, tail, str(c.get("backbone")), tasks_of(g), memory, holdout
 
 
 def data_name(g: Group) -> str:
@@ -189,7 +190,7 @@ def of_other_images(groups: list[Group]) -> list[Group]:
     return [g for g in groups if g.images and len(set(images[key(g)])) > 1]
 
 
-def _tasks(g: Group) -> str:
+def tasks_of(g: Group) -> str:
     """10 tasks; or 50+5×10 classes where they are of unequal size."""
     sizes = _sizes(g)
     if max(sizes) - min(sizes) <= 1:

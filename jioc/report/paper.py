@@ -44,7 +44,9 @@ def cell(config: Values, tasks: int) -> Setting | None:
     way in which a step is computed.
     """
     tail, method = config.get("long_tail"), str(config.get("method"))
-    other = config.get("holdout") or config.get("memory_per_class") or tail not in (None, "paper")
+    half = config.get("exemplar_size") == "half"
+    memory = config.get("memory_per_class") or config.get("memory_bytes") or half
+    other = config.get("holdout") or memory or tail not in (None, "paper")
     departures = labels.departures(config)
     if config.get("backbone") == "resnet18":  # the paper's has ImageNet's stem, whatever the data
         other = other or config.get("stem") not in (None, "imagenet")

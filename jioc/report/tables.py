@@ -107,6 +107,7 @@ def summarise(
     forgetting: bool = False,
     bracketed: bool = True,
     wide: bool = True,
+    task_mean: bool = False,
 ) -> Sheet:
     """Make a row for each setting; the read-out by which methods are judged comes first.
 
@@ -115,7 +116,7 @@ def summarise(
     A csv has a column for that number instead.
     """
     shown = shown_readouts(groups)
-    kinds = ("average", "last", "forgetting") if forgetting else ("average", "last")
+    kinds = ("average", *["task mean"] * task_mean, "last", *["forgetting"] * forgetting)
     headlines = dict.fromkeys(shown[g.runs[0].result.headline] for g in groups)
     others = [name for name in dict.fromkeys(shown.values()) if len(headlines) > 1 or name not in headlines]
     readouts = [*dict.fromkeys(shown.values())] if wide else [*headlines] if len(headlines) == 1 else [""]
@@ -143,6 +144,8 @@ def summarise(
     if bracketed and any(line.figures[len(columns)].text.endswith(")") for line in lines):
         gain += "; in brackets: the number of seeds that both have, where one has more"
     where_it_holds = {
+        "task mean: after each task the mean of all tasks' accuracies, a large one counted as a small one; "
+        "averaged over the run": task_mean,
         "forgetting: best accuracy on a past task minus the final one, mean over the past tasks": forgetting,
         "in brackets: the number of seeds that have the figure, where others of the n have not": (
             partial and bracketed

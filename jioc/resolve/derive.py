@@ -13,6 +13,8 @@ from jioc.data.find import find_dataset, image_size
 from jioc.methods import Spec, find_method, own_options
 from jioc.resolve import validate
 
+REBALANCE_EPOCHS = 30  # of a head trained anew on balanced images: official DER's
+
 
 def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None) -> Config:
     """Fill in every setting that was not given, and refuse what contradicts itself.
@@ -90,6 +92,14 @@ def _milestones(known: Known, path: str) -> tuple[int, ...] | None:
     return rescale_milestones(known.usual(path), known.usual(f"{stage}.epochs") or epochs, epochs)
 
 
+def _rebalance_epochs(known: Known) -> int | None:
+    """Official DER's 30 epochs, scaled as the later tasks are; none where nothing is trained anew."""
+    if known.values.get("rebalance") in (None, "none"):
+        return None
+    usual, now = known.usual("later.epochs"), known.values.get("later.epochs")
+    return max(1, round(REBALANCE_EPOCHS * (now / usual))) if usual and now else REBALANCE_EPOCHS
+
+
 def _size(known: Known) -> int | None:
     return None if known.entry is None or known.entry.source == "vectors" else image_size(known.entry)
 
@@ -134,4 +144,5 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
         for stage in index.STAGES
         for name, rule in SCHEDULE.items()
     },
+    "rebalance_epochs": _rebalance_epochs,
 }

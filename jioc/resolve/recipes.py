@@ -6,7 +6,6 @@ recipes can share a folder, and a run of two recipes runs once.
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,8 +14,8 @@ from jioc.config import Values, nested
 from jioc.errors import refuse_unknown
 from jioc.events import Callback, ignore
 from jioc.methods import FIRST
-from jioc.resolve import recipe_file
-from jioc.resolve.pycil import METHODS
+from jioc.resolve import components, recipe_file
+from jioc.resolve.columns import RES18, RES18_TAIL, RES32, RES32_LARGE, RES32_TAIL, Column
 from jioc.resolve.recipe_file import Recipe, Runs
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
@@ -26,50 +25,6 @@ COMPARED = (  # the last row, and JIOC on BiC and PODNet, the paper does not hav
     *("icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc"),
     *("wa", "wa+jioc", "replay", "finetune", "joint"),
 )
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: a data set, a backbone, a memory."""
-
-    data: str
-    backbone: str
-    memory: int
-    tail: bool = False
-
-    def name(self, row: str) -> str:
-        """cifar100-lt-resnet18-1000-icarl-none for the row icarl."""
-        return f"{self.prefix}-{row.replace('+', '-') if '+' in row else f'{row}-none'}"
-
-    @property
-    def prefix(self) -> str:
-        return f"{self.data}{'-lt' if self.tail else ''}-{self.backbone}-{self.memory}"
-
-    def values(self, row: str) -> Values:
-        """The settings of a row: a method, perhaps with + and the word of --coordinate."""
-        method, _, loss = row.partition("+")
-        tail = {"long_tail": "paper"} if self.tail else {}
-        coordination = {"coordination": {"coordinate": loss}} if loss else {}
-        values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
-        stem = (
-            {"stem": "imagenet"} if self.backbone == "resnet18" else {}
-        )  # the paper's; see docs/decisions.md
-        return values | {"tasks": 5 if self.data == "cifar10" else 10} | stem | tail | coordination
-
-    def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
-        """Each row as published, and once more as PyCIL, which the paper uses, departs from it."""
-        for row in rows:
-            yield self.name(row), self.values(row)
-            if row in METHODS and METHODS[row].options:
-                yield f"{self.prefix}-{row}-pycil", self.values(row) | {"options": METHODS[row].options}
-
-
-RES18_TAIL = Column("cifar100", "resnet18", 1000, tail=True)
-RES18 = Column("cifar100", "resnet18", 1000)
-RES18_LARGE = Column("cifar100", "resnet18", 2000)
-RES32 = Column("cifar100", "resnet32", 1000)
-RES32_TAIL = Column("cifar100", "resnet32", 1000, tail=True)
-RES32_LARGE = Column("cifar100", "resnet32", 2000)
 
 
 TABLE2 = [
@@ -117,7 +72,8 @@ def comparison_checks() -> Runs:
     coil = Column("cifar100", "resnet32", 2000, tail=True)
     runs = {
         f"{RES32_LARGE.prefix}-foster-20-a-class": foster,
-        f"{RES32_LARGE.prefix}-foster-20-a-class-autoaugment": foster | {"augment": "autoaugment"},
+        f"{RES32_LARGE.prefix}-foster-20-a-class-autoaugment-cutout": foster
+        | {"augment": "autoaugment+cutout"},
         coil.name("coil"): coil.values("coil"),
         f"{RES32_TAIL.prefix}-bic-batch-121": RES32_TAIL.values("bic") | {"batch_size": 121},
     }
@@ -342,6 +298,7 @@ RECIPES = {
         Recipe(
             "parity", "the first task by the fast engine and op by op in fp32", parity, seeds=(1, 2, 3, 4, 5)
         ),
+        *components.recipes(),
     ]
 }
 

@@ -25,7 +25,9 @@ def argv(config: Config) -> list[str]:
     spec = find_method(config.method)
     values = {path: value for path, value in flat(plain(config)).items() if path != "given"}
     departing = Known(values, spec, find_dataset(config.data)).departures().keys()
-    skipped = index.MACHINE | {"method"} | ({"memory"} if config.memory_per_class else set())
+    skipped = (
+        index.MACHINE | {"method"} | ({"memory"} if config.memory_per_class or config.memory_bytes else set())
+    )
     wanted = (departing | {"seed"} | _required(config, departing)) - skipped
     settings = [setting for path, setting in index.every(spec.options).items() if path in wanted]
     return sum((_flag(setting.flag, values.get(setting.path)) for setting in settings), [config.method])

@@ -20,6 +20,8 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
     _images(config, entry)
     _memory(config, spec)
     _adjustment(config, spec)
+    _rebalance(config, spec)
+    _mix(config)
     if entry.place is None:  # in a folder, some classes may turn out to be empty
         small_memory(config, entry.classes, spec)
     for stage in index.STAGES:
@@ -49,6 +51,15 @@ def _images(config: Config, entry: Entry) -> None:
         f"{entry.name} comes as images of {entry.size}x{entry.size}; "
         "--image-size and --canvas cannot change that",
     )
+    refuse_if(
+        config.augment == "resized-crop" and (vectors or config.canvas != config.image_size),
+        "--augment resized-crop is for images that are kept at the size the network sees",
+    )
+    refuse_if(config.mix == "cutmix" and vectors, "--mix cutmix is for images; mixup mixes vectors, too")
+    refuse_if(
+        config.judge_by == "test" and not config.holdout and "judge_by" in config.given,
+        "--judge-by test: without effect, because nothing is held out; add --holdout",
+    )
     refuse_if(for_vectors and not vectors, f"--backbone {name} is for vectors, and {entry.name} holds images")
     refuse_if(vectors and not for_vectors, f"--backbone {name} is for images; vectors are learnt by mlp")
 
@@ -56,7 +67,7 @@ def _images(config: Config, entry: Entry) -> None:
 def _memory(config: Config, spec: Spec) -> None:
     """Refuse a memory that the method or JIOC cannot work with."""
     outputs = config.coordination.coordinate in ("oc", "jioc")
-    empty = config.memory_per_class is None and config.memory == 0 and spec.memory == "exemplars"
+    empty = config.memory == 0 and spec.memory == "exemplars" and config.memory_per_class is None
     nothing = "--memory 0 keeps no exemplars"
     refuse_if(
         spec.memory == "none" and outputs,
@@ -90,9 +101,46 @@ def _adjustment(config: Config, spec: Spec) -> None:
     )
 
 
+def _rebalance(config: Config, spec: Spec) -> None:
+    """Refuse to rebalance what is no linear head, or where old classes have no images."""
+    if config.rebalance == "none":
+        refuse_if(
+            "rebalance_epochs" in config.given,
+            "--rebalance-epochs: without effect, because nothing is rebalanced; add --rebalance head",
+        )
+        return
+    word = f"--rebalance {config.rebalance}"
+    refuse_if(spec.memory == "none", f"{word}: {spec.name} keeps no exemplars, so old classes have no images")
+    refuse_if(
+        not spec.rebalances,
+        f"{word} is for one linear head that answers; the entry of {spec.name} does not say rebalances=True",
+    )
+    empty = config.memory == 0 and config.memory_per_class is None and config.memory_bytes is None
+    refuse_if(empty and spec.memory == "exemplars", f"{word} needs images of old classes, and none is kept")
+    correction = config.options.get("correction") if "options.correction" in config.given else None
+    refuse_if(
+        correction not in (None, "none"), f"--correction {correction}: with {word} nothing is corrected by it"
+    )
+
+
+def _mix(config: Config) -> None:
+    """Refuse an alpha without a mixture, and weights averaged by class where an image has two."""
+    refuse_if(
+        config.mix == "none" and "mix_alpha" in config.given,
+        "--mix-alpha: without effect, because no images are mixed; add --mix mixup or cutmix",
+    )
+    c = config.coordination
+    idle = index.without_effect(c.coordinate, c.host_kd)
+    refuse_if(
+        config.mix != "none" and c.delta_scale == "per-class" and "delta_scale" not in idle,
+        f"--delta-scale per-class averages over the images of a class, and --mix {config.mix} gives each two",
+    )
+
+
 def small_memory(config: Config, classes: int, spec: Spec) -> None:
     """Refuse a memory that leaves a class without an exemplar."""
-    shared = spec.memory == "exemplars" and config.memory_per_class is None
+    rivals = (config.memory_per_class, config.memory_bytes)
+    shared = spec.memory == "exemplars" and rivals == (None, None)
     refuse_if(
         shared and 0 < (config.memory or 0) < classes,
         f"--memory {config.memory} leaves no exemplar for each of {classes} classes; "

@@ -63,6 +63,20 @@ def make_method(
         return contract.check_init(cls(**parts))
 
 
+def exemplar_bytes(config: Config, shape: tuple[int, ...]) -> int:
+    """The bytes of an exemplar, of images of that shape (c, h, w): one for each level that is kept."""
+    return int(np.prod(shape)) // (4 if config.exemplar_size == "half" else 1)
+
+
+def fit_memory(memory: Memory, config: Config, images: loader.Images) -> None:
+    """Give the memory as many exemplars as its bytes hold; keep them at the size that was asked for."""
+    if config.memory_bytes is not None and memory.total:  # else the method keeps none, or all
+        memory.total = config.memory_bytes // exemplar_bytes(config, tuple(images.pixels.shape[1:]))
+    if config.exemplar_size == "half":
+        images.halved = torch.zeros(len(images.pixels), dtype=torch.bool, device=images.device)
+        memory.keep = images.halve
+
+
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:
     """Seed the only sources of randomness, for a run that begins after this many tasks."""
     later = [after] if after else []

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from jioc.config import Schedule, lr_at
 from jioc.coordination import JIOC, Mean
 from jioc.data.augment.basic import Augmentation
+from jioc.data.augment.mix import Mix, mixed_terms
 from jioc.data.loader import Images, Sampler
 from jioc.device import distributed, streams
 from jioc.device.compile import compiling
@@ -22,8 +23,10 @@ from jioc.methods.base import Method, own_modules
 from jioc.nets import batchnorm
 from jioc.nets.incremental import Net
 from jioc.training import finite
+from jioc.training.averaging import WeightAverage
+from jioc.training.batches import Batches, split
 from jioc.training.checkpoint import Checkpointer, State
-from jioc.training.execution import EagerSteps, Execution, GraphSteps, Sums
+from jioc.training.execution import Body, EagerSteps, Execution, GraphSteps, Sums
 from jioc.training.pulse import Pulse
 from jioc.types import Batch, Task, Terms
 
@@ -48,8 +51,11 @@ class Engine:
         pulse: Pulse,
         note: Callable[[str], None],
         world: distributed.World,
+        mix: Mix | None = None,
+        ema: float = 0.0,
     ):
-        self.train, self.augment, self.schedules, self.momentum = train, augment, schedules, momentum
+        self.batches, self.ema = Batches(train, augment, mix, noise), ema
+        self.train, self.schedules, self.momentum = train, schedules, momentum
         self.execution, self.device, self.world = execution, train.device, world
         self.order, self.noise = order, noise
         self.checkpointer, self.on_epoch, self.pulse, self.note = checkpointer, on_epoch, pulse, note
@@ -70,8 +76,9 @@ class Engine:
     ) -> None:
         """Train `net` (or only `params`) on the sampler's images.
 
-        `stage` names the schedule: first, later or second. A `loss` that is given has its own factors, not
-        the method's weights; a second stage with one is coordinated only if `coordination` is given too.
+        `stage` names the schedule: first, later, second or rebalance. A `loss` that is given has its own
+        factors, not the method's weights; a second stage with one is coordinated only if `coordination` is
+        given too. Images are mixed where the whole network trains.
         """
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
@@ -92,10 +99,15 @@ class Engine:
         nets.train(train_mode)
         if self.world.size > 1 and self.world.bn == "synchronised":
             batchnorm.synchronise(net)
-        body = partial(self.step, method, task, self.world.wrap(net, trained), loss, coordination, optimiser)
-        steps = self._steps(body, nets, trained, optimiser)
-        progress = partial(self._progress, optimiser, trained)
-        first_epoch, first_step = self._restore(saved, steps, optimiser, trained) if saved else (0, 0)
+        wrapped, mixed = self.world.wrap(net, trained), params is None
+        body: Body = partial(self.step, method, task, wrapped, loss, coordination, optimiser, mixed)
+        changing = [optimiser.state[p]["momentum_buffer"] for p in trained]  # beside the weights
+        average = WeightAverage(self.ema, trained, nets) if self.ema else None
+        if average is not None:
+            body, changing = average.after(body), [*changing, *average.tensors]
+        steps = self._steps(body, nets, trained, changing)
+        progress = partial(self._progress, changing)
+        first_epoch, first_step = self._restore(saved, steps, changing) if saved else (0, 0)
 
         for epoch in range(first_epoch, schedule.epochs):
             before = self.order.get_state()  # to draw this epoch's order again
@@ -114,6 +126,8 @@ class Engine:
             if epoch + 1 < schedule.epochs:
                 self.checkpointer.end_epoch(partial(progress, epoch + 1, 0, self.order.get_state(), {}))
         nets.eval()
+        if average is not None:
+            average.hand_over()
         finite.check_weights([net, *own], f" after task {task.index + 1}", self.world)
         self.checkpointer.end_stage()
 
@@ -125,14 +139,15 @@ class Engine:
         loss: Callable[..., Terms],
         coordination: JIOC | None,
         optimiser: torch.optim.Optimizer,
+        mixed: bool,
         index: Tensor,
         sums: Sums,
     ) -> None:
-        """One batch: gather, augment, forward, terms, coordination, mean, backward, update."""
+        """One batch: gather, augment, mix, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
         weights, world = method.weights(task) if loss == method.loss else {}, self.world
-        parts = self._parts(index)
-        batches = [self._batch(part, index, task) for part in parts]
+        parts = split(index, self.execution.parts)
+        batches = self.batches.gather(parts, task, mixed)
         mean = self._mean(method, task, net, coordination, index, batches)
         for part, batch in zip(parts, batches, strict=True):
             side = streams.SideStream(self.device)
@@ -144,7 +159,7 @@ class Engine:
                     side.join()
                     with torch.no_grad():
                         old = method.old_output(out, teacher_out)
-                terms = loss(batch, out, old, task)
+                terms = mixed_terms(loss, batch, out, old, task)
                 if coordination is not None:
                     terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task), mean)
                 # the only reduction: up to here each term has a number per image
@@ -157,17 +172,6 @@ class Engine:
                 sums[name].add_(term.detach().sum())
         optimiser.step()
         world.average_statistics(net, len(index))
-
-    def _parts(self, index: Tensor) -> tuple[Tensor, ...]:
-        """Split a batch into parts that are trained on in turn: every n-th image, as `World.share` has it."""
-        n = self.execution.parts
-        return tuple(index[i::n] for i in range(min(n, len(index)))) if n > 1 else (index,)
-
-    def _batch(self, part: Tensor, whole: Tensor, task: Task) -> Batch:
-        """Gather and augment this process's share of a part of a batch."""
-        x, labels = self.train.augmented(part, self.augment, self.noise), self.train.labels
-        y = labels[self.train.own(part)]
-        return Batch(x, y, y < task.n_old, None if len(y) == len(whole) else labels[whole] < task.n_old)
 
     def _mean(
         self,
@@ -193,7 +197,7 @@ class Engine:
             for batch in batches:
                 with self.arithmetic():
                     out = net(batch.x)
-                total += coordination.weight(batch.y, out, method.cls_logits(out, task)).sum()
+                total += coordination.weight(batch, out, method.cls_logits(out, task)).sum()
             for b, value in zip(buffers, before, strict=True):
                 b.copy_(value)
         whole = self.world.sum(total) / len(index)
@@ -260,7 +264,7 @@ class Engine:
         """The context in which a full batch, or each part of it, runs compiled."""
         if not self.execution.compile:
             return nullcontext()
-        parts = self._parts(torch.arange(sampler.batch_size))
+        parts = split(torch.arange(sampler.batch_size), self.execution.parts)
         return compiling(*(len(self.train.own(part)) for part in parts))
 
     def _optimiser(
@@ -278,18 +282,17 @@ class Engine:
         return optimiser, lr.fill_ if cuda else partial(optimiser.param_groups[0].__setitem__, "lr")
 
     def _steps(
-        self, body: Any, nets: nn.ModuleList, trained: list[nn.Parameter], optimiser: torch.optim.Optimizer
+        self, body: Body, nets: nn.ModuleList, trained: list[nn.Parameter], changing: list[Tensor]
     ) -> EagerSteps:
         if not self.execution.graph:
             return EagerSteps(body, self.device)
 
         def live() -> list[Tensor]:
-            momentum = [optimiser.state[p]["momentum_buffer"] for p in trained]
             weights = nets.state_dict(keep_vars=True).values()
-            return [*{id(t): t for t in (*weights, *trained, *momentum)}.values()]
+            return [*{id(t): t for t in (*weights, *trained, *changing)}.values()]
 
         def feed(batch: Tensor) -> None:
-            self.train.feed(self._parts(batch))
+            self.train.feed(split(batch, self.execution.parts))
 
         return GraphSteps(body, self.device, self.noise, live, feed, self.train.reading_fed)
 
@@ -304,20 +307,13 @@ class Engine:
             self.note(f"the step cannot be captured in a CUDA graph, so it runs as it is: {why}")
             steps = EagerSteps(steps.body, self.device, steps.sums)
             steps.begin(batches, first)
-        self.train.prefetch([part for batch in steps.batches[first:] for part in self._parts(batch)])
+        coming = [split(batch, self.execution.parts) for batch in steps.batches[first:]]
+        self.train.prefetch([part for parts in coming for part in parts])
         return steps
 
     # --- resuming a stage ---
 
-    def _progress(
-        self,
-        optimiser: torch.optim.Optimizer,
-        trained: list[nn.Parameter],
-        epoch: int,
-        step: int,
-        order: Tensor,
-        sums: Sums,
-    ) -> State:
+    def _progress(self, changing: list[Tensor], epoch: int, step: int, order: Tensor, sums: Sums) -> State:
         """Collect what the rest of the stage depends on, apart from the run's state.
 
         `order`: the generator's state before the epoch was drawn. Each term has the sums of all processes.
@@ -326,17 +322,15 @@ class Engine:
             "epoch": epoch,
             "step": step,
             "sums": {name: self.world.gather(value) for name, value in sums.items()},
-            "momentum": [optimiser.state[p]["momentum_buffer"] for p in trained],
+            "changing": changing,
             "order": order,
         }
 
-    def _restore(
-        self, saved: State, steps: EagerSteps, optimiser: torch.optim.Optimizer, trained: list[nn.Parameter]
-    ) -> tuple[int, int]:
+    def _restore(self, saved: State, steps: EagerSteps, changing: list[Tensor]) -> tuple[int, int]:
         """Put a stage back to where it was saved; return the epoch and the step to go on with."""
         self.order.set_state(saved["order"])
         for name, value in saved["sums"].items():
             steps.sums[name] = self.world.own_part(value.view(-1).to(self.device))
-        for p, buffer in zip(trained, saved["momentum"], strict=True):
-            optimiser.state[p]["momentum_buffer"].copy_(buffer)
+        for live, value in zip(changing, saved["changing"], strict=True):
+            live.copy_(value)
         return saved["epoch"], saved["step"]

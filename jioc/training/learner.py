@@ -188,6 +188,7 @@ class Learner(Classifier):
             run.note(f"test images that are among the new training images, and no longer used: {seen:,}")
         if callback is not None and (warning := two_labels(self, dataset)):
             run.note(warning)
+        run.train.halved_before = sum(map(len, self.exemplars))
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
         return run
 

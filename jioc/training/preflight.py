@@ -16,8 +16,8 @@ from jioc.data import scenario as scenarios
 from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
 from jioc.device import distributed, pick
-from jioc.errors import Refused
-from jioc.methods import find_method, registry
+from jioc.errors import Refused, refuse_if
+from jioc.methods import Spec, find_method, registry
 from jioc.nets.incremental import drawing_from
 from jioc.resolve.validate import small_memory
 from jioc.training import build
@@ -39,6 +39,7 @@ def preflight(
     scenario = scenario or scenarios.make(dataset, config)
     spec, device = find_method(config.method), pick.pick_device(config.device)
     small_memory(config, len(scenario.classes), spec)
+    _exemplars(config, dataset, len(scenario.classes), spec)
     streamed = build.streams(config.stream, dataset, scenario, device)
     execution = choose_execution(config, device, world)
     if not registry.is_ours(registry.load_method(config.method)):
@@ -50,6 +51,23 @@ def preflight(
         world.must_agree("images", images)
     set_up_torch(execution, config.deterministic)
     return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world)
+
+
+def _exemplars(config: Config, dataset: Dataset, classes: int, spec: Spec) -> None:
+    """Refuse bytes that hold no exemplar of each class, and images that cannot be halved."""
+    shape = tuple(dataset.train_x.shape[1:])
+    if config.memory_bytes is not None and spec.memory == "exemplars":
+        one = build.exemplar_bytes(config, shape)
+        refuse_if(
+            config.memory_bytes < classes * one,
+            f"--memory-bytes {config.memory_bytes} leaves no exemplar of {one:,} bytes for each of {classes} "
+            f"classes; give at least {classes * one}",
+        )
+    odd = shape[1] % 2 or shape[2] % 2 or dataset.train_x.dtype != np.uint8
+    refuse_if(
+        config.exemplar_size == "half" and odd,
+        "--exemplar-size half is for images of uint8 whose height and width are even",
+    )
 
 
 # --- the trial of a method that is not ours ---
@@ -81,7 +99,11 @@ def trial(config: Config, dataset: Dataset) -> Run:
     one_a_task = [a[:1], b[:0], c[:1], d[:0]]
     scenario = scenarios.Scenario(images.classes, (2, 2), [a, b, c, d], one_a_task, held_out=False)
     stages = {name: getattr(config, name).model_copy(update={"epochs": 1}) for name in index.STAGES}
-    short = config.model_copy(update=stages | {"batch_size": len(y), "augment": "standard"})
+    short = config.model_copy(
+        update=stages
+        | {"batch_size": len(y), "augment": "standard"}
+        | {"rebalance_epochs": 1, "memory_bytes": None, "exemplar_size": "full"}
+    )
     once = Execution("fp32", graph=False, compile=False, parts=1)
     return Run(
         build.Plan(short, find_method(config.method), images, scenario, torch.device("cpu"), False, once)

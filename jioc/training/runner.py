@@ -12,16 +12,19 @@ from torch import Tensor
 
 from jioc import __version__, metrics
 from jioc.config import values as settings
-from jioc.data.augment.basic import choose_augmentation
+from jioc.data.augment.choose import choose_augmentation
+from jioc.data.augment.mix import Mix
 from jioc.data.loader import TaskData
 from jioc.errors import Failed, refuse_if
 from jioc.events import Callback, Epoch, Note, Start, TaskEnd, ignore
 from jioc.methods import contract, parse_record, record, refuse_changed, registry
+from jioc.methods.base import Fit
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
 from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model, pulse
 from jioc.training.judged import Judged, checksums, no_checksums, spread
+from jioc.training.rebalance import rebalance, schedule
 from jioc.training.store import Store
 from jioc.types import Task
 
@@ -53,6 +56,7 @@ class Run:
         self.method = build.make_method(
             self.config, self.dataset.channels, self.generators["weights"], self.device
         )
+        build.fit_memory(self.method.memory, self.config, self.train)
         self.method.memory.map = self.world.map_sharded
         self.evaluate = evaluate.Evaluator(self.method, self.test, self.scenario, self.world)
         self.checkpointer = checkpoint.Checkpointer(
@@ -61,7 +65,12 @@ class Run:
         self.engine = engine.Engine(
             train=self.train,
             augment=choose_augmentation(self.dataset.augment, self.config.augment),
-            schedules={"first": self.config.first, "later": self.config.later, "second": self.config.second},
+            schedules={
+                "first": self.config.first,
+                "later": self.config.later,
+                "second": self.config.second,
+                "rebalance": schedule(self.config.rebalance_epochs),
+            },
             momentum=self.config.momentum,
             execution=plan.execution,
             order=self.generators["order"],
@@ -71,6 +80,8 @@ class Run:
             pulse=pulse.Pulse(self.tell),
             note=self.note,
             world=self.world,
+            mix=None if self.config.mix == "none" else Mix(self.config.mix, self.config.mix_alpha),
+            ema=self.config.ema,
         )
         self.noted: set[str] = set()
         self.commits: list[str | None] = []  # of the code that trained, the first one first
@@ -151,9 +162,10 @@ class Run:
     def _learn(self, task: Task, data: TaskData) -> None:
         """Let the method learn; one that is not ours is held to the rules."""
         ours = registry.is_ours(type(self.method))
-        self.method.prior = self._prior(data) if self.config.adjust and task.n_old else None
+        fit = self.engine.fit if ours else contract.checked_fit(self.engine.fit)
+        self.prepare(task, data, self.engine.fit)
         try:
-            self.method.learn(task, data, self.engine.fit if ours else contract.checked_fit(self.engine.fit))
+            self.method.learn(task, data, fit)
         except torch.OutOfMemoryError:
             raise Failed(
                 "the device has too little memory for this step; "
@@ -161,6 +173,13 @@ class Run:
             ) from None
         if not ours:
             contract.check_state(self.method)
+
+    def prepare(self, task: Task, data: TaskData, fit: Fit) -> None:
+        """Give the method what --adjust and --rebalance add to the task at hand."""
+        kind = self.config.rebalance
+        self.method.prior = self._prior(data) if self.config.adjust and task.n_old else None
+        if kind != "none":
+            self.method.rebalance = lambda task, data: rebalance(kind, self.method, task, data, fit)
 
     def _prior(self, data: TaskData) -> Tensor:
         """What --adjust adds to each class's logit: tau log n_c."""
@@ -210,7 +229,7 @@ class Run:
             sizes=sizes,
             method=self.method,
             device=self.device,
-            exemplars=[pixels[index.numpy()] for index in held] if exemplars else None,
+            exemplars=[self.train.exemplars(pixels, index) for index in held] if exemplars else None,
             generators={name: (g.device.type, g.get_state()) for name, g in self.generators.items()},
             counts=[*before, *self.scenario.counts[len(before) : n]],
             judged=Judged(
@@ -336,6 +355,7 @@ class Run:
                 "whose sums are rounded otherwise"
             )
         self.method.load_state(state["method"], self.device)
+        self.method.memory.keep(self.method.memory.index)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
         self.rows = [TaskRow.model_validate(row) for row in state["rows"]]

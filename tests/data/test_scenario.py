@@ -134,3 +134,21 @@ def test_another_order_seed_changes_the_class_order_only(tmp_path: Path) -> None
     assert a.classes != b.classes
     of = dict(zip(a.classes, a.train, strict=True))
     assert all(of[name].tolist() == index.tolist() for name, index in zip(b.classes, b.train, strict=True))
+
+
+def test_what_is_held_out_may_be_left_aside_and_the_test_set_judge() -> None:
+    """LT-CIL's way: a tenth of each class, rounded, so that a class of four keeps all."""
+    rows = [np.full(n, c) for c, n in enumerate((40, 16, 4))]
+    y = np.concatenate(rows)
+    x = np.zeros((len(y), 1, 8, 8), np.uint8)
+    dataset = Dataset("toy", list("abc"), x, y, x, y, (0.5,), (0.5,), None, tasks=1)
+    config = settings.make(method="icarl", data="digits", tasks=1, holdout=0.1, judge_by="test")
+    made = scenario.make(dataset, config)
+    assert sorted(made.counts) == [4, 14, 36] and not made.held_out
+    assert sorted(map(len, made.test)) == [4, 16, 40]
+
+
+def test_the_counts_of_lt_cil() -> None:
+    counts = scenario.tail_counts([500] * 100, 100, "cifar100")
+    assert counts == [int(500 * 0.01 ** (i / 99)) for i in range(100)]
+    assert (counts[0], counts[-1], sum(counts)) == (500, 5, 10847)

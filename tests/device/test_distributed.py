@@ -20,7 +20,7 @@ from helpers.pair import pair
 from helpers.runs import outcome, weights
 from jioc.config import values as settings
 from jioc.data.augment.basic import Augment, Augmentation, WithPolicy
-from jioc.data.augment.crops import ResizedCrop
+from jioc.data.augment.crops import PaddedCrop, ResizedCrop
 from jioc.data.loader import Images
 from jioc.data.stream import Streamed
 from jioc.device.distributed import World, process_group
@@ -60,6 +60,16 @@ METHODS |= {  # other readings of JIOC
         **METHODS["der"],
         "coordination": {**NORMALISED, "ic_terms": "all", "suppress_scale": "batch"},
         "options": {"correction": "pair", "new_columns": "drawn"},
+    },
+    "icarl-components": {
+        **{name: value for name, value in METHODS["icarl"].items() if name != "memory"},
+        "memory_bytes": 20 * 64,
+        **{"exemplar_size": "half", "ema": 0.9, "mix": "mixup", "rebalance": "head", "accumulate": 2},
+        "coordination": NORMALISED,
+    },
+    "der-components": {
+        **METHODS["der"],
+        **{"ema": 0.9, "mix": "cutmix", "rebalance": "scale", "augment": "resized-crop"},
     },
     "foster-plain": {
         **METHODS["foster"],
@@ -213,9 +223,10 @@ def test_running_statistics_are_averaged_by_images(monkeypatch: pytest.MonkeyPat
         Augment(pad=2, flip=True, brightness=0.2),
         ResizedCrop(6),
         WithPolicy(Augment(pad=1)),
-        WithPolicy(ResizedCrop(8)),
+        WithPolicy(ResizedCrop(8), cutout=True),
+        PaddedCrop(),
     ],
-    ids=["crop", "resized", "policy", "resized-policy"],
+    ids=["crop", "resized", "policy", "resized-policy", "padded"],
 )
 def test_an_image_is_augmented_alike_whoever_takes_it(kind: type[Images], augment: Augmentation) -> None:
     pixels = np.random.RandomState(0).randint(0, 256, (40, 3, 8, 8)).astype(np.uint8)

@@ -66,6 +66,18 @@ def test_two_tasks_in_one_run_and_the_second_learnt_on_give_the_same_bits(
     assert right == run.rows[-1]["cnn"]["all"]
 
 
+def test_components_learn_on_to_the_same_bits(digits: Dataset) -> None:
+    """The average of the weights, and exemplars at half size, which are not halved twice."""
+    components = {"ema": 0.9, "mix": "mixup", "rebalance": "scale", "memory": 2000, "exemplar_size": "half"}
+    run, learner = parted(digits, "icarl", **components)
+    mine, theirs = run.method.state(), learner.method.state()
+    held = mine.pop("memory")
+    assert same_state(mine, {name: value for name, value in theirs.items() if name != "memory"})
+    as_used = (run.train.exemplars(digits.train_x, index) for index in held)
+    assert learner.exemplars is not None
+    assert all(np.array_equal(a, b) for a, b in zip(as_used, learner.exemplars, strict=True))
+
+
 def test_learning_on_leaves_the_learner_as_it_was_and_repeats(digits: Dataset) -> None:
     config = settings.make(method="icarl", **(QUICK | {"task_sizes": None}))
     first = Learner.first(config, some(digits, ["3", "1", "4"]))

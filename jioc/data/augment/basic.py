@@ -17,7 +17,7 @@ Draws = tuple[Tensor, ...]
 
 
 class Augmentation:
-    """The interface of `Augment`, `ResizedCrop` and `WithPolicy`: draw all that is random, then apply it."""
+    """The interface of all augmentations: draw all that is random, then apply it."""
 
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         n, _, h, w = x.shape
@@ -38,28 +38,23 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class WithPolicy(Augmentation):
-    """The usual augmentation, then AutoAugment's policy for CIFAR-10 and Cutout."""
+    """The usual augmentation, then AutoAugment's policy for CIFAR-10, and perhaps Cutout."""
 
     usual: Augmentation
+    cutout: bool = False
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        return (
-            *self.usual.draw(n, h, w, generator),
-            *autoaugment.draw(n, generator),
-            *draw_centre(n, *self.side(h, w), generator),
-        )
+        drawn = (*self.usual.draw(n, h, w, generator), *autoaugment.draw(n, generator))
+        return (*drawn, *draw_centre(n, *self.side(h, w), generator)) if self.cutout else drawn
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
-        levels = self.usual.apply(x, *draws[:-5]).to(torch.uint8)
-        return cutout(autoaugment.augmented(levels, *draws[-5:-2]).float(), *draws[-2:])
+        draws, centre = (draws[:-2], draws[-2:]) if self.cutout else (draws, ())
+        levels = self.usual.apply(x, *draws[:-3]).to(torch.uint8)
+        x = autoaugment.augmented(levels, *draws[-3:]).float()
+        return cutout(x, *centre) if self.cutout else x
 
     def side(self, h: int, w: int) -> tuple[int, int]:
         return self.usual.side(h, w)
-
-
-def choose_augmentation(usual: Augmentation, word: str) -> Augmentation:
-    """The augmentation that `--augment` names, given the data set's usual one."""
-    return usual if word == "standard" else WithPolicy(usual) if word == "autoaugment" else Augment()
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import log
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from jioc.data.augment.basic import Augment, Augmentation, Draws
@@ -38,6 +39,24 @@ class ResizedCrop(Augmentation):
 
     def side(self, h: int, w: int) -> tuple[int, int]:
         return self.size, self.size
+
+
+@dataclass(frozen=True)
+class PaddedCrop(Augmentation):
+    """A random part of the image with a black border, resized to the image's side, and a flip.
+
+    As LT-CIL's code (Liu et al., ECCV 2022) augments CIFAR: a border of 4 pixels of 32.
+    """
+
+    flip: bool = True
+
+    def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
+        pad = 2 * border(h)
+        return ResizedCrop(h, self.flip).draw(n, h + pad, w + pad, generator)
+
+    def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
+        side = x.shape[-1]
+        return ResizedCrop(side, self.flip).apply(F.pad(x, (border(side),) * 4), *draws)
 
 
 def boxes(
@@ -82,4 +101,9 @@ def usual_augment(size: int, canvas: int) -> Augment | ResizedCrop:
     Images cached as small as they are seen are shifted by an eighth, at most 4 pixels; others are cropped and
     resized.
     """
-    return ResizedCrop(size) if canvas > size else Augment(pad=max(1, min(4, size // 8)), flip=True)
+    return ResizedCrop(size) if canvas > size else Augment(pad=border(size), flip=True)
+
+
+def border(size: int) -> int:
+    """The border from which an image of that side is cropped: an eighth, at most 4 pixels."""
+    return max(1, min(4, size // 8))

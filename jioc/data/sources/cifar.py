@@ -51,7 +51,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
     """Read the official files; those of the test set may be missing if training images are held out."""
     (train, test, meta), (labels, names) = FILES[entry.name], KEYS[entry.name]
     x, y = _images(where, train, labels)
-    tested = not config.holdout or all((where / name).exists() for name in test)
+    tested = not config.judged_by_holdout or all((where / name).exists() for name in test)
     images = x, y, *(_images(where, test, labels) if tested else (x[:0], y[:0]))
     ((name, md5),) = meta.items()
     classes = [c.decode() for c in _checked(where / name, md5)[names]]

@@ -45,7 +45,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
 
     train_x, train_y, test_x, test_y = arrays(where.resolve())
     files = _as_files(train_x, train_y, test_x, test_y)
-    seed, share, tested = config.split_seed, config.test_share, not config.holdout
+    seed, share, tested = config.split_seed, config.test_share, not config.judged_by_holdout
     classes, rows, labels, n, record = select(files, seed, share, official=False, tested=tested)
     tell_skipped(record, config.on_bad, tell, every=thorough)
     refuse_if(not n, f"every training image in {where.name!r} is in the test set too")

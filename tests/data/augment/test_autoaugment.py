@@ -9,7 +9,9 @@ from PIL import Image, ImageEnhance, ImageOps
 from torch import Tensor
 
 from jioc.data.augment import autoaugment as auto
-from jioc.data.augment.basic import Augment, choose_augmentation, cutout, draw_centre
+from jioc.data.augment.basic import Augment, cutout, draw_centre
+from jioc.data.augment.choose import choose_augmentation
+from jioc.data.augment.crops import PaddedCrop, resized
 
 G = torch.Generator().manual_seed(0)
 IMAGES = torch.randint(0, 256, (6, 3, 32, 32), generator=G, dtype=torch.uint8)
@@ -85,8 +87,9 @@ def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
     assert drawn <= possible and len(drawn) > 30
 
 
-def test_every_draw_is_the_generators() -> None:
-    augment = choose_augmentation(Augment(pad=4, flip=True, brightness=0.25), "autoaugment")
+@pytest.mark.parametrize("word", ["autoaugment", "autoaugment+cutout", "resized-crop"])
+def test_every_draw_is_the_generators(word: str) -> None:
+    augment = choose_augmentation(Augment(pad=4, flip=True, brightness=0.25), word)
     a, b = (augment(IMAGES, torch.Generator().manual_seed(seed)) for seed in (1, 1))
     assert torch.equal(a, b) and a.dtype == torch.float32
     assert not torch.equal(a, augment(IMAGES, torch.Generator().manual_seed(2)))
@@ -110,3 +113,25 @@ def test_none_and_standard_are_what_they_say() -> None:
     usual = Augment(pad=4, flip=True)
     assert choose_augmentation(usual, "standard") is usual
     assert torch.equal(choose_augmentation(usual, "none")(IMAGES, G), IMAGES.float())
+
+
+def test_cutout_comes_after_autoaugment_and_is_left_out_where_it_is_not_asked_for() -> None:
+    usual, h, w = Augment(pad=4, flip=True), *IMAGES.shape[2:]
+    plain, with_cutout = (choose_augmentation(usual, word) for word in ("autoaugment", "autoaugment+cutout"))
+    draws = with_cutout.draw(len(IMAGES), h, w, torch.Generator().manual_seed(3))
+    assert torch.equal(
+        with_cutout.apply(IMAGES, *draws), cutout(plain.apply(IMAGES, *draws[:-2]), *draws[-2:])
+    )
+    assert len(plain.draw(len(IMAGES), h, w, torch.Generator().manual_seed(3))) == len(draws) - 2
+
+
+def test_a_padded_crop_is_a_resized_part_of_the_image_in_a_black_border() -> None:
+    crop = PaddedCrop(flip=False)
+    box, mirrored = crop.draw(len(IMAGES), 32, 32, torch.Generator().manual_seed(0))
+    assert not mirrored.any() and (box[0] + box[2] <= 40).all() and (box[1] + box[3] <= 40).all()
+    bordered = torch.nn.functional.pad(IMAGES.float(), (4,) * 4)
+    assert torch.equal(crop.apply(IMAGES, box, mirrored), resized(bordered, box, 32, mirrored).round())
+    whole = torch.tensor([4.0, 4.0, 32.0, 32.0])[:, None].expand(
+        4, len(IMAGES)
+    )  # the image without its border
+    assert torch.equal(crop.apply(IMAGES, whole, mirrored), IMAGES.float())

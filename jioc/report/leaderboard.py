@@ -1,0 +1,213 @@
+"""The leaderboard: our runs and the public figures, ranked among equals. No torch here.
+
+A board is a protocol (data, tail, tasks, class order), an augmentation, a network, and the bytes of all
+exemplars after the last task. The public figures are in `public.json`, each with its source. Runs judged by a
+hold-out have no rank.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jioc.config import Values
+from jioc.errors import refuse_if
+from jioc.nets import catalogue
+from jioc.report import labels, notes
+from jioc.report.group import Group, mean_std
+from jioc.report.tables import Figure, Line, Sheet, seeds_figure
+from jioc.text import counted
+
+# data, long tail, tasks, class order, augmentation, network, bytes of the exemplars
+Board = tuple[str, str | None, str, str, str, str, int]
+AUGMENTED = {
+    "standard": "",
+    "autoaugment": "AutoAugment",
+    "autoaugment+cutout": "AutoAugment + Cutout",
+    "resized-crop": "LT-CIL's crop",
+    "none": "no augmentation at all",
+}
+MIXED = {"none": "", "mixup": "Mixup", "cutmix": "CutMix"}
+HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have a linear one
+HEAD_COLUMNS = ["average", "last", "forgetting", "parameters", "bytes of the model", "seconds"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of a board: ours, or a public figure."""
+
+    board: Board
+    name: str
+    source: str
+    average: float | None
+    figures: list[Figure]
+    group: Group | None = None  # None: a public figure
+    n: int | None = None
+
+
+def boards(groups: list[Group]) -> list[Sheet]:
+    """Rank the finished settings that were judged by test images, and the public figures of the same data."""
+    judged = [g for g in groups if g.complete and not _by_holdout(g.config)]
+    refuse_if(
+        not judged, "none of these runs is finished and judged by test images, so there is nothing to rank"
+    )
+    public = [row for row in _public() if any(row["data"] == g.config["data"] for g in judged)]
+    figure = {_board(row): row["figure"] for row in public}
+    entries = [_ours(g, figure) for g in judged] + [_theirs(row) for row in public]
+    by_board: dict[Board, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda e: (e.group is None, -(e.average or 0))):
+        by_board.setdefault(entry.board, []).append(entry)
+    ranked = sorted(by_board.items(), key=lambda item: -len({entry.group is None for entry in item[1]}))
+    sheets = [_sheet(board, some, figure.get(board, "average")) for board, some in ranked]
+    sheets[-1].notes += [*_explained(len(groups) - len(judged)), *notes.provenance(judged)]
+    return sheets
+
+
+def _sheet(board: Board, entries: list[Entry], figure: str) -> Sheet:
+    ranked = sorted(entries, key=lambda e: -(e.average or 0))
+    places = {id(e): 1 + sum((o.average or 0) > (e.average or 0) for o in ranked) for e in ranked}
+    lines = [
+        Line(e.group or Group([]), [str(places[id(e)]), e.name, e.source], e.n, e.figures) for e in ranked
+    ]
+    for line in lines:
+        line.group.place = _title(board)
+    kinds = {e.group is None for e in ranked}
+    remarks = [_passed(ranked)] if len(kinds) == 2 else ["none of these runs is of ours"] * (True in kinds)
+    if figure == "task mean":
+        remarks.append(
+            "average: over the run, of the mean of all tasks' accuracies after each task (LT-CIL's)"
+        )
+    return Sheet(
+        _title(board), ["rank", "method", "source"], HEAD_COLUMNS, lines, remarks, [], with_place=False
+    )
+
+
+def _passed(ranked: list[Entry]) -> str:
+    """Say which public figures our best row passes."""
+    best = next(e for e in ranked if e.group is not None)
+    above = [e.name for e in ranked if e.group is None and (e.average or 0) >= (best.average or 0)]
+    below = [e.name for e in ranked if e.group is None and (e.average or 0) < (best.average or 0)]
+    passes, not_yet = (", ".join(names) or "none" for names in (below, above))
+    return f"of the public figures our best, {best.name}, passes: {passes}; it does not pass: {not_yet}"
+
+
+def _explained(left_out: int) -> list[str]:
+    told = [
+        "accuracy in percent, mean ± standard deviation over n seeds; average: over the tasks, the first too",
+        "parameters: of the network that answers after the last task, 4 bytes each",
+        "seconds: of training and evaluating, often beside other runs on the same GPU",
+        "only rows of one board have the same protocol, augmentation, network and bytes",
+    ]
+    return told + [f"left out, unfinished or judged by a hold-out: {counted(left_out, 'setting')}"] * bool(
+        left_out
+    )
+
+
+# --- ours ---
+
+
+def _ours(g: Group, figure: dict[Board, str]) -> Entry:
+    result, board = g.complete[0].result, board_of(g)
+    kinds = [figure.get(board, "average"), "last", "forgetting"]
+    values = [g.figures(kind, result.headline) for kind in kinds]
+    number = parameters(g.config, [row.classes[1] - row.classes[0] for row in result.tasks], channels(g))
+    seconds = [sum(row.seconds or 0 for row in run.result.tasks) for run in g.complete]
+    commits = ", ".join(dict.fromkeys(run.commit for run in g.complete if run.commit))
+    return Entry(
+        board,
+        g.name,
+        f"ours, {commits or 'commit unknown'}",
+        mean_std(values[0])[0],
+        [*map(seeds_figure, values), *map(_whole, (number, number and 4 * number, mean_std(seconds)[0]))],
+        g,
+        len(g.complete),
+    )
+
+
+def board_of(g: Group) -> Board:
+    """The board on which a setting stands."""
+    c, result = g.config, g.complete[0].result
+    tail = None if c.get("long_tail") is None else labels.show(c["long_tail"])
+    order = list(c.get("order") or [])
+    ordered = (
+        "in their order" if order == sorted(order, key=str) or order == list(range(len(order))) else "own"
+    )
+    words = [AUGMENTED.get(str(c.get("augment")), ""), MIXED.get(str(c.get("mix", "none")), "")]
+    stem = c.get("stem")
+    network = str(c.get("backbone")) + (f", stem {stem}" if stem not in (None, "cifar") else "")
+    return (
+        labels.data_name(g),
+        tail,
+        labels.tasks_of(g),
+        ordered if order else "",
+        " + ".join(word for word in words if word) or "none",
+        network,
+        exemplar_bytes(g, sum(result.counts), len(result.classes)),
+    )
+
+
+def channels(g: Group) -> int:
+    return len(dict(g.complete[0].result.data.model_extra or {}).get("mean") or (0, 0, 0))
+
+
+def exemplar_bytes(g: Group, images: int, classes: int) -> int:
+    """The bytes that the exemplars may take after the last task."""
+    c, memory = g.config, g.spec.memory if g.spec else "exemplars"
+    if memory == "exemplars" and c.get("memory_bytes"):
+        return c["memory_bytes"]
+    side = c.get("canvas") or c.get("image_size") or 1
+    image = channels(g) * side * side // (4 if c.get("exemplar_size") == "half" else 1)
+    number = c["memory_per_class"] * classes if c.get("memory_per_class") else c.get("memory", 0)
+    return image * {"none": 0, "all": images}.get(memory, number)
+
+
+def parameters(config: Values, sizes: list[int], channels: int) -> int | None:
+    """Count the parameters of the network that answers after these tasks; None if the method is not ours."""
+    method, name = str(config.get("method")), str(config.get("backbone"))
+    if method not in labels.SPECS or name not in catalogue.BACKBONES:
+        return None
+    head, classes = HEADS.get(method, "linear"), sum(sizes)
+    one = catalogue.weights(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))
+    backbones = {"der": len(sizes), "foster": min(2, len(sizes))}.get(method, 1)
+    width = backbones * catalogue.shape(name).widths[-1]
+    rows = {"proxies": 10 * classes * width + 1, "cosine": classes * width + 1}
+    rows["corrected"] = classes * (width + 1) + 2 * len(sizes)
+    return backbones * one + rows.get(head, classes * (width + 1))
+
+
+def _by_holdout(config: Values) -> bool:
+    return bool(config.get("holdout")) and config.get("judge_by", "holdout") == "holdout"
+
+
+def _whole(value: float | None) -> Figure:
+    return Figure("–" if value is None else f"{value:,.0f}", {"": value})
+
+
+# --- public figures ---
+
+
+@cache
+def _public() -> list[dict[str, Any]]:
+    return json.loads((Path(__file__).parent / "public.json").read_text(encoding="utf-8"))["rows"]
+
+
+def _board(row: Values) -> Board:
+    names = ("data", "tail", "tasks", "order", "augment", "network", "bytes")
+    return tuple(row[name] for name in names)
+
+
+def _theirs(row: Values) -> Entry:
+    spread = "" if row["std"] is None else f" ± {row['std']:.2f}"
+    average = Figure(f"{row['average']:.2f}{spread}", {"": row["average"], " std": row["std"]})
+    last = Figure("–" if row["last"] is None else f"{row['last']:.2f}", {"": row["last"], " std": None})
+    none = Figure("–", {"": None, " std": None})
+    others = [Figure("–", {"": None})] * 3
+    return Entry(_board(row), row["method"], row["source"], row["average"], [average, last, none, *others])
+
+
+def _title(board: Board) -> str:
+    data, tail, tasks, order, augment, network, in_bytes = board
+    words = [data, f"long tail {tail}" if tail else "", tasks, f"classes {order}" if order else ""]
+    words += ["no extra augmentation" if augment == "none" else augment, network]
+    return ", ".join(word for word in [*words, f"{in_bytes:,} bytes of exemplars"] if word)

@@ -1,0 +1,135 @@
+"""Recipes towards the best accuracy: what each component adds, the best together, LT-CIL's protocol.
+
+A component is a change of settings. The studies judge by a hold-out; the recipes of the preset `best`, which
+they are to choose, and `lt-cil` judge by the test set.
+"""
+
+import itertools
+
+from jioc.config import Values, nested
+from jioc.resolve.columns import RES32_LARGE, RES32_TAIL, Column
+from jioc.resolve.presets import PRESETS
+from jioc.resolve.recipe_file import Recipe, Runs
+
+IMAGE = 3 * 32 * 32  # bytes of an exemplar of CIFAR
+COSINE: Values = {"first.decay": "cosine", "later.decay": "cosine"}
+DECAY: Values = {"later.weight_decay": 5e-4}  # that of the first task
+LONGEST: Values = COSINE | DECAY | {"ema": 0.999}
+SINGLE: dict[str, Values] = {
+    "none": {},
+    "adjust-1": {"adjust": 1},
+    "adjust-1.5": {"adjust": 1.5},
+    "rebalance-head": {"rebalance": "head"},
+    "rebalance-scale": {"rebalance": "scale"},
+    "ema": {"ema": 0.999},
+    "cosine": COSINE,
+    "weight-decay": DECAY,
+}
+TOGETHER: dict[str, Values] = {
+    "together-adjust": LONGEST | {"adjust": 1.5},
+    "together-head": LONGEST | {"rebalance": "head"},
+}
+EXTRA: dict[str, Values] = {  # columns of their own: other bytes, or extra augmentation
+    "half-size": {"memory_bytes": 2000 * IMAGE, "exemplar_size": "half"},
+    "mixup": {"mix": "mixup"},
+    "cutmix": {"mix": "cutmix"},
+    "autoaugment": {"augment": "autoaugment"},
+    "autoaugment-cutout": {"augment": "autoaugment+cutout"},
+    "together-adjust-autoaugment": TOGETHER["together-adjust"] | {"augment": "autoaugment"},
+}
+HOSTS = ("der", "icarl")
+
+
+def changed(values: Values, change: Values) -> Values:
+    """Settings with a change by dotted names; bytes of exemplars take the place of their number."""
+    if "memory_bytes" in change:
+        values = {name: value for name, value in values.items() if name != "memory"}
+    return nested(values | change)
+
+
+def study(column: Column, changes: dict[str, Values]) -> Runs:
+    """Each change of each host, judged by a hold-out."""
+    return {
+        f"{column.prefix}-{host}-{name}": changed(column.values(host) | {"holdout": 0.1}, change)
+        for host, (name, change) in itertools.product(HOSTS, changes.items())
+    }
+
+
+def components() -> Runs:
+    """DER and iCaRL on CIFAR-100: one component at a time, then together, on a hold-out; full schedules."""
+    return study(RES32_LARGE, SINGLE | EXTRA | TOGETHER)
+
+
+def components_long_tail() -> Runs:
+    """What adds no augmentation, again on the long tail."""
+    return study(RES32_TAIL, SINGLE | TOGETHER)
+
+
+def best(change: Values) -> Runs:
+    """The preset that the study chose, on both columns."""
+    preset = PRESETS["best"]
+    suffix = "".join(f"-{value}" for value in change.values())
+    return {
+        f"{column.prefix}-best{suffix}": changed(
+            column.values(str(preset.settings["method"])), preset.settings | change
+        )
+        for column in (RES32_LARGE, RES32_TAIL)
+    }
+
+
+# --- LT-CIL: long-tailed class-incremental learning (Liu et al., ECCV 2022) ---
+
+STAGE: Values = {"epochs": 160, "lr": 0.1, "decay": "steps", "milestones": [80, 120], "weight_decay": 5e-4}
+LT_CIL: Values = {
+    "data": "cifar100",
+    "backbone": "resnet32",
+    "long_tail": 100,
+    "memory_per_class": 20,
+    "base": 50,
+    "holdout": 0.1,
+    "judge_by": "test",
+    "augment": "resized-crop",
+    "first": STAGE,
+    "later": STAGE,
+}
+
+
+def lt_cil() -> Runs:
+    """iCaRL, PODNet, DER and `best`, with and without JIOC: 50 classes, then 5 or 10 tasks, in two orders."""
+    hosts: dict[str, Values] = {host: {"method": host} for host in ("icarl", "podnet", "der")}
+    if "best" in PRESETS:
+        hosts["best"] = PRESETS["best"].values
+    orders: dict[str, Values] = {"shuffled": {}, "ordered": {"order": list(range(100))}}
+    runs: Runs = {}
+    for (order, ordered), tasks, word in itertools.product(orders.items(), (5, 10), ("none", "jioc")):
+        protocol = LT_CIL | ordered | {"increment": 50 // tasks}
+        for host, values in hosts.items():
+            name = f"lt-cil-{order}-{tasks}-{host}-{word}"
+            runs[name] = values | protocol | {"coordination": {"coordinate": word}}
+    return runs
+
+
+def recipes() -> list[Recipe]:
+    """The recipes of this module; those of `best` once there is such a preset."""
+    every = [
+        Recipe(
+            "components",
+            "what each component adds to DER and iCaRL, CIFAR-100, on a hold-out",
+            components,
+            seeds=(1,),
+        ),
+        Recipe(
+            "components-long-tail",
+            "the same without augmentation, CIFAR-100-LT, on a hold-out",
+            components_long_tail,
+            seeds=(1,),
+        ),
+        Recipe("lt-cil", "LT-CIL's protocol: long tail, 50 classes, 5 or 10 tasks", lt_cil, seeds=(1,)),
+    ]
+    if "best" in PRESETS:
+        augmented: Values = {"augment": "autoaugment"}
+        every += [
+            Recipe("best", "the components that won, both columns", lambda: best({})),
+            Recipe("best-augmented", "the same with AutoAugment", lambda: best(augmented)),
+        ]
+    return every

@@ -1,0 +1,41 @@
+"""Presets: settings under a name, for any data. `jioc run PRESET --data …` runs one, flags override it.
+
+config.yaml and the line that repeats the run hold its settings one by one; the name leaves no trace. The
+recipes `best` and `best-augmented`, and the rows `best` of `lt-cil`, are there as soon as a preset is called
+best: the recipe `components` is to choose it, and nobody has run that yet.
+"""
+
+from dataclasses import dataclass
+
+from jioc.config import Values, nested
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Settings by their dotted names; the method is among them."""
+
+    name: str
+    about: str
+    settings: Values
+
+    @property
+    def values(self) -> Values:
+        return nested(self.settings)
+
+
+PRESETS = {
+    preset.name: preset
+    for preset in [
+        Preset(
+            "der-published",
+            "DER with its authors' schedule, and its head trained anew after each task",
+            {
+                "method": "der",
+                "rebalance": "head",
+                "later.epochs": 170,
+                "later.milestones": [100, 120],
+                "later.weight_decay": 5e-4,
+            },
+        ),
+    ]
+}

@@ -1,0 +1,83 @@
+"""The recipes towards the best accuracy, and presets: what a name stands for, laid open in config.yaml."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helpers.command import refused
+from jioc.cli.main import main
+from jioc.config import Config, files
+from jioc.config import values as settings
+from jioc.resolve import components, presets, recipes, repeat
+from jioc.resolve.derive import resolve
+
+BEST = presets.Preset("best", "made up", {"method": "der", "ema": 0.99, "rebalance": "head"})
+
+
+@pytest.mark.parametrize("name", ["components", "components-long-tail"])
+def test_a_study_changes_its_host_by_a_component_alone(name: str) -> None:
+    made = {
+        run: settings.plain(resolve(settings.make(**values)))
+        for run, values in recipes.find_recipe(name).make().items()
+    }
+    follow = {"later.milestones", "first.milestones", "rebalance_epochs"}
+    for run, config in made.items():
+        assert config["holdout"] == 0.1 and config["judge_by"] == "holdout"  # the test set stays unread
+        prefix, host, component = run.partition("-der-") if "-der-" in run else run.partition("-icarl-")
+        changed = {*settings.differences(made[f"{prefix}{host}none"], config)} - follow
+        assert changed == {*(components.SINGLE | components.EXTRA | components.TOGETHER)[component]}, run
+
+
+def test_half_size_exemplars_take_the_bytes_of_the_others() -> None:
+    half = recipes.find_recipe("components").make()["cifar100-resnet32-2000-der-half-size"]
+    assert "memory" not in half and half["memory_bytes"] == 2000 * 32 * 32 * 3
+
+
+def test_lt_cil_has_each_host_with_and_without_jioc_in_both_orders() -> None:
+    made = recipes.find_recipe("lt-cil").make()
+    assert len(made) == 24 and {run.rpartition("-")[2] for run in made} == {"none", "jioc"}
+    for run, values in made.items():
+        config = resolve(settings.make(**values))
+        assert (config.base, config.increment) == (50, 5 if "-10-" in run else 10)
+        assert config.order == (tuple(range(100)) if "ordered" in run else None)
+        assert config.first == config.later and config.later.weight_decay == 5e-4
+        assert not config.judged_by_holdout and config.memory_per_class == 20
+
+
+def test_best_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "best" not in presets.PRESETS and "best" not in recipes.RECIPES  # until the study has chosen it
+    monkeypatch.setitem(presets.PRESETS, "best", BEST)
+    made = {recipe.name: recipe for recipe in components.recipes()}
+    assert made["best"].seeds == made["best-augmented"].seeds == (1, 2, 3)
+    plain, augmented = made["best"].make(), made["best-augmented"].make()
+    assert list(plain) == ["cifar100-resnet32-2000-best", "cifar100-lt-resnet32-1000-best"]
+    for values, more in zip(plain.values(), augmented.values(), strict=True):
+        assert values["ema"] == 0.99 and more == values | {"augment": "autoaugment"}
+        resolve(settings.make(**more))
+    assert len(made["lt-cil"].make()) == 32
+
+
+def test_a_preset_is_run_and_every_setting_of_it_is_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Config] = []
+    monkeypatch.setattr("jioc.cli.run._run", lambda config, *others: runs.append(config))
+    assert main(["run", "der-published", "--data", "digits", "--epochs", "17", "--seed", "4"]) == 0
+    kept = yaml.safe_load(files.text(runs[0]))
+    assert kept["method"] == "der" and kept["rebalance"] == "head" and kept["rebalance_epochs"] == 3
+    assert kept["later"]["milestones"] == [10, 12] and kept["later"]["weight_decay"] == 5e-4
+    assert {"rebalance", "later.weight_decay", "later.milestones", "seed"} <= {*kept["given"]}
+    assert "--rebalance head" in repeat.line(runs[0]) and "published" not in repeat.line(runs[0])
+
+
+def test_a_preset_takes_no_file_and_an_unknown_one_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text("method: der\n")
+    words = ["run", "der-published", "--config", str(tmp_path / "config.yaml")]
+    assert "exclude each other" in refused(words, capsys)
+    assert "unknown method 'best'" in refused(["run", "best"], capsys)
+
+
+def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "presets"]) == 0
+    assert "der-published" in capsys.readouterr().out

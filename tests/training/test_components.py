@@ -1,0 +1,294 @@
+"""What raises any method, against slow formulas: average, rebalanced head, mixtures, half-size exemplars."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from helpers.learning import new_run, some_images, started
+from helpers.runs import outcome, stop_after
+from jioc.coordination import JIOC
+from jioc.data.augment.basic import Augment
+from jioc.data.augment.mix import Mix, mixed_terms
+from jioc.data.loader import Balanced, Images, as_kept
+from jioc.errors import Interrupted, Refused
+from jioc.losses import cross_entropy
+from jioc.nets.heads import LinearHead
+from jioc.training.averaging import WeightAverage
+from jioc.training.run import run
+from jioc.types import Batch, Output, Task
+
+SHORT: dict[str, Any] = {
+    "data": "digits",
+    "task_sizes": (5, 5),
+    "long_tail": 9,
+    "memory": 30,
+    "first": {"epochs": 2},
+    "later": {"epochs": 2},
+    "device": "cpu",
+}
+ALL: dict[str, Any] = {  # every component at once
+    "method": "icarl",
+    "coordination": {"coordinate": "jioc"},
+    **{name: value for name, value in SHORT.items() if name != "memory"},
+    "ema": 0.9,
+    "mix": "cutmix",
+    "adjust": 1.0,
+    "rebalance": "scale",
+    "rebalance_epochs": 2,
+    "memory_bytes": 20 * 64,
+    "exemplar_size": "half",
+    "checkpoint_every": 0,
+}
+
+
+# --- the average of the weights ---
+
+
+@pytest.mark.parametrize("beta", [0.5, 0.999])
+def test_the_average_is_the_bias_corrected_sum(beta: float) -> None:
+    net = nn.BatchNorm1d(3).double().train()
+    draws = torch.Generator().manual_seed(0)
+    average, slow = WeightAverage(beta, [net.weight], net), [torch.zeros(3, dtype=torch.float64)] * 3
+    for t in range(1, 8):
+        with torch.no_grad():
+            for tensor in (net.weight, net.running_mean, net.running_var):
+                assert tensor is not None
+                tensor.copy_(torch.randn(3, generator=draws, dtype=torch.float64))
+        live = [net.weight.detach(), net.running_mean, net.running_var]
+        slow = [beta * a + (1 - beta) * w for a, w in zip(slow, live, strict=True)]  # type: ignore[operator]
+        average.update()
+        for mean, total in zip(average.average, slow, strict=True):
+            torch.testing.assert_close(mean, total / (1 - beta**t), rtol=1e-12, atol=1e-13)
+    average.hand_over()
+    assert net.running_var is not None and net.running_var.equal(average.average[2])
+    assert net.weight.detach().equal(average.average[0]) and net.bias.detach().equal(torch.zeros(3).double())
+
+
+def test_a_stage_ends_with_the_average_of_its_steps() -> None:
+    """And so the test, the exemplars, the teacher and the next task have it."""
+    beta, seen = 0.8, []
+    averaged, plain = (new_run(**SHORT, method="icarl", ema=value) for value in (beta, 0.0))
+    step = plain.engine.step
+
+    def watched(*args: Any) -> None:
+        step(*args)
+        seen.append({name: value.clone() for name, value in plain.method.net.state_dict().items()})
+
+    plain.engine.step = watched  # type: ignore[method-assign]
+    plain.learn_next()
+    averaged.learn_next()
+    t = len(seen)
+    shares = [(1 - beta) * beta ** (t - 1 - i) / (1 - beta**t) for i in range(t)]
+    for name, value in averaged.method.net.state_dict().items():
+        slow = sum(share * weights[name] for share, weights in zip(shares, seen, strict=True))
+        torch.testing.assert_close(value, slow, rtol=1e-4, atol=1e-6)
+    assert averaged.method.teacher is not None
+    x = some_images(averaged)
+    assert averaged.method.teacher(x).logits.equal(averaged.method.net.eval()(x).logits)
+
+
+# --- the head ---
+
+
+def test_a_balanced_epoch_has_equally_many_of_each_class() -> None:
+    classes = [torch.arange(0, 3), torch.arange(3, 23), torch.arange(23, 33)]
+    batches = Balanced(classes, 11, 8).epoch(torch.Generator().manual_seed(0))
+    drawn = torch.cat(batches)
+    assert [len(b) for b in batches] == [8, 8, 8, 8, 1]
+    assert [int(torch.isin(drawn, index).sum()) for index in classes] == [11, 11, 11]
+    assert sorted((drawn == i).sum().item() for i in range(3)) == [3, 4, 4]  # whole passes, and part of one
+    assert all((drawn == i).sum() <= 1 for i in range(3, 23))
+
+
+def test_a_scale_is_folded_into_rows_and_biases() -> None:
+    head, f = LinearHead(4).double(), torch.randn(6, 4, dtype=torch.float64)
+    head.grow(3, torch.Generator().manual_seed(0))
+    before = head(f)
+    head.scale = nn.Parameter(torch.tensor([0.5, 2.0, -1.0], dtype=torch.float64))
+    scaled = head(f)
+    torch.testing.assert_close(scaled, before * torch.tensor([0.5, 2.0, -1.0]))
+    head.fold_scale(0.2)
+    torch.testing.assert_close(head(f), scaled / 5)
+    assert head.scale is None and "scale" not in head.state_dict()
+
+
+@pytest.mark.parametrize("method", ["icarl", "der"])
+@pytest.mark.parametrize("kind", ["head", "scale"])
+def test_rebalancing_trains_the_head_alone(kind: str, method: str) -> None:
+    values = {**SHORT, "method": method, "coordination": {"coordinate": "jioc"}}
+    plain, other = (new_run(**values, rebalance=word) for word in ("none", kind))
+    plain.learn_next()
+    other.learn_next()
+    ours, theirs = other.method.net, plain.method.net  # of the first task, whose start is the same
+    kept = {name: v for name, v in ours.state_dict().items() if not name.startswith("head.")}
+    assert all(v.equal(theirs.state_dict()[name]) for name, v in kept.items())
+    ratio = ours.head.weight / theirs.head.weight
+    spread = (ratio.amax(1) - ratio.amin(1)).detach()
+    assert (spread < 1e-4).all() if kind == "scale" else (spread > 1).all()
+    assert not ours.head.weight.equal(theirs.head.weight)
+    assert all(p.requires_grad for p in ours.parameters())
+    other.learn_next()
+    scores = other.method.readouts(some_images(other))
+    if "unaligned" in scores:
+        assert scores["unaligned"].equal(scores["cnn"])  # nothing was corrected
+
+
+def test_balanced_classes_are_not_rebalanced() -> None:
+    plain, other = (started("replay", 1, rebalance=word) for word in ("none", "head"))
+    assert other.method.net.head.weight.equal(plain.method.net.head.weight)
+
+
+# --- mixtures ---
+
+
+def test_cutmix_pastes_a_box_and_counts_its_pixels() -> None:
+    x, other = torch.zeros(200, 1, 8, 8), torch.ones(200, 1, 8, 8)
+    _, share, centre = Mix("cutmix").draw(200, torch.Generator().manual_seed(0))
+    mixed, left = Mix("cutmix").apply(x, other, share, centre)
+    torch.testing.assert_close(left, 1 - mixed.mean((1, 2, 3)))
+    rows, columns = mixed.amax(3).sum(2).flatten(), mixed.amax(2).sum(2).flatten()
+    assert (mixed.sum((1, 2, 3)) == rows * columns).all()  # a box
+    side = 8 * (1 - share).sqrt()
+    assert (rows <= side + 1).all() and (left >= share - 0.3).all() and left.unique().numel() > 10
+
+
+def test_mixup_draws_a_partner_for_each_image_and_a_share_from_beta() -> None:
+    partner, share, _ = Mix("mixup", 0.4).draw(4000, torch.Generator().manual_seed(0))
+    assert partner.sort().values.equal(torch.arange(4000))
+    assert share.mean().item() == pytest.approx(0.5, abs=0.02)
+    assert share.var().item() == pytest.approx(1 / (4 * (2 * 0.4 + 1)), abs=0.01)
+    x, other = torch.randn(2, 3, 1, 2, 2)
+    mixed, left = Mix("mixup").apply(x, other, share[:3], torch.zeros(2, 3))
+    assert left.equal(share[:3])
+    torch.testing.assert_close(mixed[1], share[1] * x[1] + (1 - share[1]) * other[1])
+
+
+def mixture() -> tuple[Batch, Output, Task]:
+    draws = torch.Generator().manual_seed(1)
+    z = torch.randn(5, 4, generator=draws, dtype=torch.float64)
+    y, other = torch.tensor([0, 1, 2, 3, 0]), torch.tensor([1, 3, 3, 0, 0])
+    share = torch.rand(5, generator=draws, dtype=torch.float64)
+    old = (y < 2) & (other < 2)
+    task = Task(1, (2, 2), new_images=10, old_images=4)
+    return Batch(torch.zeros(5, 1, 2, 2), y, old, other=other, share=share), Output(z), task
+
+
+def test_terms_of_a_mixture_are_those_of_both_labels() -> None:
+    batch, out, task = mixture()
+
+    def loss(batch: Batch, out: Output, old: Output | None, task: Task) -> dict[str, torch.Tensor]:
+        assert batch.old.equal(batch.y < task.n_old)
+        return {"cls": cross_entropy(out.logits, batch.y), "kd": out.logits.sum(1)}
+
+    terms, p = mixed_terms(loss, batch, out, None, task), out.logits.softmax(1)
+    assert batch.other is not None and batch.share is not None
+    for i, (y, other, s) in enumerate(zip(batch.y, batch.other, batch.share, strict=True)):
+        slow = -s * p[i, y].log() - (1 - s) * p[i, other].log()
+        torch.testing.assert_close(terms["cls"][i], slow)
+    torch.testing.assert_close(terms["kd"], out.logits.sum(1))
+    batch.share = torch.ones(5, dtype=torch.float64)  # nothing of the other image
+    assert mixed_terms(loss, batch, out, None, task)["cls"].equal(cross_entropy(out.logits, batch.y))
+
+
+def test_jioc_weighs_a_mixture_by_both_labels_and_suppresses_it_where_both_are_old() -> None:
+    batch, out, task = mixture()
+    p, ones = out.logits.softmax(1), torch.ones(5, dtype=torch.float64)
+    terms = JIOC(gamma1=0)({"cls": ones}, batch, out, None, task)
+    assert batch.other is not None and batch.share is not None
+    for i, (y, other, s) in enumerate(zip(batch.y, batch.other, batch.share, strict=True)):
+        torch.testing.assert_close(terms["cls"][i], 1 - s * p[i, y] - (1 - s) * p[i, other])
+    slow = torch.tensor([True, False, False, False, True]) * p[:, 2:].sum(1) * (14 / 10)
+    torch.testing.assert_close(terms["suppress"], slow)
+
+
+@pytest.mark.parametrize("kind", ["mixup", "cutmix"])
+def test_a_mixture_is_the_same_whoever_takes_it(kind: Any) -> None:
+    pixels = np.random.RandomState(0).randint(0, 256, (40, 3, 8, 8)).astype(np.uint8)
+    parts = (pixels, np.arange(40), (0.5,) * 3, (0.25,) * 3, torch.device("cpu"))
+    index, augment, mix = torch.randperm(40)[:11], Augment(pad=2, flip=True), Mix(kind)
+    x, partner, share = Images(*parts).mixed(index, augment, mix, torch.Generator().manual_seed(3))
+    for rank in range(3):
+        own = Images(*parts)
+        own.share = slice(rank, None, 3)
+        mine, whole, left = own.mixed(index, augment, mix, torch.Generator().manual_seed(3))
+        assert mine.equal(x[rank::3]) and whole.equal(partner) and left.equal(share[rank::3])
+
+
+# --- exemplars at half size ---
+
+
+def test_an_image_is_halved_by_means_and_enlarged_bilinearly() -> None:
+    x = torch.randint(0, 256, (3, 2, 8, 6), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    small = (F.avg_pool2d(x.double(), 2) + 1e-9).round()  # halves are rounded up
+    slow = F.interpolate(small, scale_factor=2, mode="bilinear", align_corners=False)
+    kept = as_kept(x, torch.tensor([True, False, True]))
+    assert kept[1].equal(x[1]) and ((kept.double() - slow)[::2].abs() <= 0.5).all()
+
+
+def test_bytes_hold_four_times_as_many_exemplars_at_half_size() -> None:
+    values = {name: value for name, value in SHORT.items() if name not in ("memory", "long_tail")}
+    memory = [
+        new_run(method="icarl", **values, memory_bytes=64 * 20, exemplar_size=size).method.memory
+        for size in ("full", "half")
+    ]
+    assert [m.total for m in memory] == [20, 80] and [m.quota(10) for m in memory] == [2, 8]
+
+
+def test_exemplars_are_small_from_when_they_are_chosen_and_new_images_are_not(tmp_path: Path) -> None:
+    values = {name: value for name, value in SHORT.items() if name != "memory"}
+    half = new_run(method="icarl", **values, memory_bytes=64 * 10, exemplar_size="half")
+    half.learn_next()
+    kept, images = half.method.memory.index, half.train
+    assert images.halved is not None and images.halved.nonzero().flatten().equal(kept.sort().values)
+    pixels = torch.from_numpy(half.dataset.train_x)
+    as_used = as_kept(pixels[kept], torch.ones(len(kept), dtype=torch.bool))
+    assert images.plain(kept).equal(images.normal(as_used))
+    saved = half.classifier().exemplars
+    assert saved is not None and (np.concatenate(saved) == as_used.numpy()).all()
+
+
+# --- all at once ---
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("components") / "alone"
+    run(**ALL, out=folder)
+    return folder
+
+
+@pytest.mark.parametrize("steps", [4, 8, 20])  # in the first task, and in rebalancing both
+def test_interrupted_anywhere_it_ends_as_if_left_alone(steps: int, alone: Path, tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(**ALL, out=tmp_path / "run", stop=stop_after(steps))
+    run(**ALL, out=tmp_path / "run", resume=True)
+    assert outcome(tmp_path / "run") == outcome(alone)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"method": "podnet", "rebalance": "head"}, "podnet does not say rebalances=True"),
+        ({"method": "bic", "rebalance": "scale"}, "bic does not say"),
+        ({"method": "lwf", "rebalance": "head"}, "keeps no exemplars"),
+        ({"rebalance": "head", "memory": 0}, "none is kept"),
+        ({"method": "der", "rebalance": "head", "options": {"correction": "pair"}}, "nothing is corrected"),
+        ({"rebalance_epochs": 3}, "nothing is rebalanced"),
+        ({"mix_alpha": 0.4}, "no images are mixed"),
+        (
+            {"mix": "mixup", "coordination": {"coordinate": "ic", "delta_scale": "per-class"}},
+            "averages over the images of a class",
+        ),
+        ({"memory": 20, "memory_bytes": 5000}, "exclude each other"),
+        ({"memory_bytes": 100}, "leaves no exemplar of 64 bytes for each of 10 classes; give at least 640"),
+        ({"judge_by": "test"}, "nothing is held out"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_a_sentence(change: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refused, match=told):
+        run(**{"method": "icarl", "data": "digits", "device": "cpu", **change})

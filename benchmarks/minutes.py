@@ -19,7 +19,7 @@ from jioc.data.catalogue import DATASETS
 from jioc.data.scenario import tail_counts
 from jioc.methods import SPECS
 from jioc.report import runs
-from jioc.resolve import recipes
+from jioc.resolve import columns, recipes
 from jioc.resolve.derive import resolve
 from jioc.text import coordinated
 
@@ -60,7 +60,7 @@ def minutes(config: Config) -> float:
     return steps(config) * (size / 32) ** 2 / RATES[str(config.backbone)] / 60
 
 
-def jobs(column: recipes.Column, seed: int = 1) -> dict[str, Config]:
+def jobs(column: columns.Column, seed: int = 1) -> dict[str, Config]:
     """The ten rows of a column."""
     return {row: resolve(make(**column.values(row), seed=seed)) for row in recipes.HOSTS}
 
@@ -92,10 +92,10 @@ def cifar() -> str:
 
 PAIRS = ("icarl", "der", "foster")  # the hosts that the paper puts JIOC on
 THRICE = [
-    recipes.RES32_TAIL,
-    recipes.RES32_LARGE,
-    recipes.RES18_TAIL,
-    recipes.RES18_LARGE,
+    columns.RES32_TAIL,
+    columns.RES32_LARGE,
+    columns.RES18_TAIL,
+    columns.RES18_LARGE,
 ]  # with three seeds
 PAIRED_ROWS = tuple(f"{host}{word}" for host in PAIRS for word in ("", "+jioc"))
 WANTED = [(column, recipes.HOSTS, 1) for column in recipes.CIFAR]

@@ -20,20 +20,20 @@ from jioc.report import coverage, paper, runs
 from jioc.report.coverage import PLAIN, PRINTED
 from jioc.report.group import Group, mean_std
 from jioc.report.tables import cell, number, spread
-from jioc.resolve import recipes
+from jioc.resolve import columns, recipes
 from jioc.text import counted
 
 FIGURE = RESULTS.parent.parent / "docs" / "figures" / "gains.svg"
 COLUMNS = {
-    "CIFAR-100, 2,000 exemplars": recipes.RES32_LARGE,
-    "CIFAR-100-LT, 1,000 exemplars": recipes.RES32_TAIL,
+    "CIFAR-100, 2,000 exemplars": columns.RES32_LARGE,
+    "CIFAR-100-LT, 1,000 exemplars": columns.RES32_TAIL,
 }
 NOISE = 2.0  # standard errors, within which a mean gain is no gain
 Gains = dict[str, dict[str, list[float]]]  # by host and form
 Found = dict[str, Gains]  # by column
 
 
-def place(column: recipes.Column) -> tuple[Any, ...]:
+def place(column: columns.Column) -> tuple[Any, ...]:
     return f"{column.data}{'-lt' if column.tail else ''}", column.backbone, 10, column.memory
 
 

@@ -109,8 +109,8 @@ def test_the_other_formats_hold_the_same_cells(
     ("words", "told"),
     [
         (["--coverage"], "it needs --paper"),
-        (["--coverage", "--paper", "--by-task"], "--coverage excludes"),
-        (["--coverage", "--paper", "--recipe", "table2"], "--coverage excludes"),
+        (["--coverage", "--paper", "--by-task"], "--coverage has its own columns"),
+        (["--coverage", "--paper", "--recipe", "table2"], "--coverage has its own columns"),
     ],
 )
 def test_what_does_not_go_with_coverage_is_refused(

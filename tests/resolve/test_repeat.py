@@ -34,7 +34,8 @@ def repeated(config: Config) -> Config:
 
 @pytest.mark.parametrize("name", recipes.RECIPES)
 def test_the_line_of_a_run_gives_its_settings(name: str) -> None:
-    for values in list(recipes.find_recipe(name).make().values())[::7]:
+    every = [values for values in recipes.find_recipe(name).make().values() if "order" not in values]
+    for values in every[::7]:  # a class order has no flag, and is repeated from the run's config.yaml
         config = resolve(settings.make(**values, seed=3))
         assert repeated(config) == config
 

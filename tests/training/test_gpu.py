@@ -53,6 +53,16 @@ def test_a_graph_gives_the_weights_of_eager_bit_for_bit(coordination: dict[str, 
     assert same(after_twenty_steps(**values), after_twenty_steps(**values, engine="eager"))
 
 
+@pytest.mark.parametrize(
+    "component",
+    [{"ema": 0.9}, {"mix": "mixup"}, {"mix": "cutmix", "augment": "autoaugment"}, {"exemplar_size": "half"}],
+    ids=str,
+)
+def test_a_graph_holds_every_component(component: dict[str, Any]) -> None:
+    values = EXACT | component
+    assert same(after_twenty_steps(**values), after_twenty_steps(**values, engine="eager"))
+
+
 def test_compiled_backbones_agree_to_rounding() -> None:
     gentle = EXACT | {"later": {"epochs": 4, "lr": 1e-5}}  # the usual rate amplifies any rounding
     eager = after_twenty_steps(**gentle, engine="eager")

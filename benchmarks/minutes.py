@@ -107,13 +107,13 @@ def elsewhere() -> str:
     lines = []
     for data in dict.fromkeys(column.data for column in recipes.TABLE3 if column not in recipes.CIFAR):
         for row in recipes.HOSTS:
-            columns = [column for column in recipes.TABLE3 if column.data == data]
-            spent = sum(minutes(jobs(column)[row]) for column in columns)
-            name = columns[0].name(row).replace(f"-{columns[0].memory}-", "-*-")
+            ours = [column for column in recipes.TABLE3 if column.data == data]
+            spent = sum(minutes(jobs(column)[row]) for column in ours)
+            name = ours[0].name(row).replace(f"-{ours[0].memory}-", "-*-")
             method, _, word = row.partition("+")
             title = coordinated(SPECS[method].title, word or "none")
             command = f'jioc grid table3 --only "{name}" --seeds 1 --data-dir DIR'
-            memories = " and ".join(f"{column.memory:,}" for column in columns)
+            memories = " and ".join(f"{column.memory:,}" for column in ours)
             lines.append((command, f"{title}, {memories} exemplars: {spent:.0f} min"))
     width = max(len(command) for command, _ in lines)
     return "\n".join(["```", *(f"{command:{width}}  # {about}" for command, about in lines), "```"])

@@ -75,7 +75,7 @@ def test_no_value_has_a_misleading_name() -> None:
 def test_a_list_alone_lists_what_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     told = capsys.readouterr().out
-    assert re.findall(r"jioc list (\w+)", told) == ["methods", "recipes", "backbones", "data"]
+    assert re.findall(r"jioc list (\w+)", told) == ["methods", "presets", "recipes", "backbones", "data"]
     assert f"jioc list methods    {len(SPECS)} " in told
 
 

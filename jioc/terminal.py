@@ -90,7 +90,7 @@ class Bars(Progress):
     """
 
     def __init__(self) -> None:
-        self.on_terminal = sys.stderr.isatty()
+        self.on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         output: Any = TerminalOutput(sys.stderr)
         console = LockedConsole(file=output, markup=False, highlight=False)
         self.lock, self._drawn = console.lock, 0.0

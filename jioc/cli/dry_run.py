@@ -12,11 +12,13 @@ from torch import Tensor
 
 from jioc.cli.console import Progress, scenario_line
 from jioc.config import Config, index, total_epochs
+from jioc.data.catalogue import cache_folder
 from jioc.data.dataset import Dataset
+from jioc.data.find import find_dataset
 from jioc.data.load import load_dataset
 from jioc.data.loader import Sampler
-from jioc.errors import Refused
-from jioc.events import Epoch, Note
+from jioc.errors import Refused, refuse_if
+from jioc.events import Callback, Decoding, Epoch, Event, Note
 from jioc.methods.base import Method
 from jioc.nets.incremental import Net
 from jioc.terminal import table
@@ -28,6 +30,7 @@ from jioc.types import Task
 
 STEPS, SPELL = 2, 0.2  # time at least so many steps and seconds
 SLOW = 5.0  # seconds: a first step that is slower counts itself, as its set-up is a small part of it
+NOT_DECODED = "their images are not decoded yet; jioc data check does that"
 PATIENCE = 30.0  # seconds to time the settings of a grid
 ON_CPU = 32  # images of a timed step on a CPU, where an image takes as long in a larger batch
 
@@ -78,7 +81,8 @@ def show(config: Config) -> None:
 def total_time(configs: list[Config]) -> str:
     """Say how long runs take one after another; each setting is timed once, whatever its seed.
 
-    After `PATIENCE` seconds the settings that were not timed count as the mean of the others.
+    After `PATIENCE` seconds the settings that were not timed count as the mean of the others. Images are not
+    decoded for it: that is the first run's work.
     """
     runs, images = Counter(map(_without_seeds, configs)), dict[str, Dataset]()
     seconds: dict[str, float] = {}
@@ -91,7 +95,7 @@ def total_time(configs: list[Config]) -> str:
                     break
                 key = config.model_dump_json(include=set(index.grouped("images", "reading")))
                 if key not in images:
-                    images = {key: load_dataset(config, tell)}
+                    images = {key: _decoded(config, tell)}
                 seconds[_without_seeds(config)] = measured(Run(preflight(config, images[key]))).seconds
                 tell.move(bar, advance=1, parts=[f"{len(seconds)} of {counted(len(runs), 'setting')}"])
     except Refused as error:
@@ -101,6 +105,18 @@ def total_time(configs: list[Config]) -> str:
     timed_ones = "" if len(seconds) == len(runs) else f" of {len(seconds)} of the {len(runs)} settings"
     left = f"{counted(len(configs), 'run')} to go: about {timed(whole)}"
     return f"{left} one after another here, by a few steps{timed_ones}"
+
+
+def _decoded(config: Config, tell: Callback) -> Dataset:
+    """Load a data set; refuse one whose image files would have to be decoded."""
+
+    def tell_of_others(event: Event) -> None:
+        refuse_if(isinstance(event, Decoding), NOT_DECODED)
+        tell(event)
+
+    read_as_it_is = find_dataset(config.data).source in ("digits", "cifar")
+    refuse_if(not read_as_it_is and not cache_folder(config.data_cache).exists(), NOT_DECODED)
+    return load_dataset(config, tell_of_others)
 
 
 def _without_seeds(config: Config) -> str:

@@ -224,6 +224,19 @@ def test_what_cannot_be_timed_is_listed(
     assert main(words) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[-1].startswith("how long they take cannot be told: ") and "cifar-100-python" in told[-1]
+    few = {"data": str(class_folders(tmp_path / "pictures", {"a": 6, "b": 6})), "task_sizes": [1, 1]}
+    few |= {"image_size": 8, "backbone": "tiny", "memory": 4}
+    cache = tmp_path / "cache"
+    words = ["grid", recipe_file(tmp_path, base=BASE | few, runs={"a": {}}), "--data-cache", str(cache)]
+    for there in (False, True):
+        if there:
+            cache.mkdir()
+        assert main([*words, "--dry-run"]) == 0
+        assert "their images are not decoded yet" in capsys.readouterr().out
+        assert not (list(cache.glob("*/about.json")) if there else cache.exists())
+    assert main([*words, "--out", str(tmp_path / "out"), "--seeds", "1"]) == 0
+    assert main([*words, "--out", str(tmp_path / "out"), "--dry-run"]) == 0
+    assert "1 run to go: about " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("recipe", "beside"), [("table6", True), ("study", False)])

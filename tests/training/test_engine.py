@@ -108,7 +108,7 @@ def test_the_docs_name_all_that_fit_and_run_take_and_tell() -> None:
     assert {p.name for p in keywords(Engine.fit)} <= named
     assert all(f"`{p.name}" in readme for p in keywords(run))
     kinds = [kind.__name__ for kind in get_args(Event)]
-    assert len(kinds) == 6 and all(f"`{kind}" in readme for kind in kinds)
+    assert len(kinds) == 7 and all(f"`{kind}" in readme for kind in kinds)
 
 
 # --- a batch in parts ---

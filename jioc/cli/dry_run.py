@@ -66,7 +66,7 @@ def measured(run: Run) -> tuple[int, float]:
         if task.index in (0, 1, last) or stage not in paces:
             paces.setdefault(stage, {})[task.index] = pace(run, task, sampler, stage=stage, **how)
 
-    def features(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
+    def features(net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
         values = torch.rand(len(index), net.width, generator=run.generators["order"])
         return F.normalize(values, dim=1).to(run.device)
 

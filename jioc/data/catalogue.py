@@ -7,6 +7,8 @@ from pathlib import Path
 
 from jioc.errors import Refused, unknown
 
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and deviation of its levels, by channel
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -5,9 +5,9 @@ a line says otherwise.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, ValidationError, create_model
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from jioc.config import TEMPERATURE, Above0, Amount, Options, Positive, Schedule, Share, Within01
 
@@ -31,6 +31,7 @@ class Spec:
     needs_memory: bool = False  # refused without exemplars
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
+    trains: bool = True  # False: the backbone stays as it is, and the classifier is computed, not trained
 
 
 # --- the methods' own options: flags of `jioc run METHOD`, and keys of `options` in config.yaml ---
@@ -118,6 +119,12 @@ class COILOptions(Distilling):
     """Steps between two retrospective transports."""
 
 
+class RanPACOptions(Options):
+    projections: Annotated[int, Field(ge=1, le=20_000)] | None = None
+    """Random projections of the features: by default 2,000, or ten for each feature where those are fewer;
+    the paper has 10,000."""
+
+
 # --- the methods ---
 
 
@@ -192,6 +199,14 @@ SPECS: dict[str, Spec] = {
         Spec(
             "coil", "COIL", "Zhou et al., ACM MM 2021",
             COIL, COIL, options=COILOptions, distils=True, needs_memory=True,
+        ),
+        Spec(
+            "simplecil", "SimpleCIL", "Zhou et al., IJCV 2024: class means of frozen features",
+            Schedule(), Schedule(), memory="none", trains=False, readouts=("cnn",),
+        ),
+        Spec(
+            "ranpac", "RanPAC", "McDonnell et al., NeurIPS 2023: ridge regression on frozen features",
+            Schedule(), Schedule(), options=RanPACOptions, memory="none", trains=False, readouts=("cnn",),
         ),
     ]
 }  # fmt: skip

@@ -24,7 +24,7 @@ from jioc.results import Result
 from jioc.stopping import until
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
-from jioc.training.store import Store, refuse_taken
+from jioc.training.store import Store, has_checkpoint, refuse_taken
 
 
 def run(
@@ -88,7 +88,8 @@ def execute_on(
     """Run a resolved configuration on the images that `read` gives, within the context `on(device)`."""
     if out is not None:
         refuse_taken(Path(out), config, resume)  # before images are decoded
-    plan = preflight(config, read(config, until(stop, callback)), world)
+    begins = out is None or not has_checkpoint(Path(out))
+    plan = preflight(config, read(config, until(stop, callback)), world, begins=world.broadcast(begins))
     store = None if out is None else Store(Path(out), config, resume)
     with nullcontext() if store is None else closing(store), on(plan.device):
         return Run(plan, store, callback, stop, command=repeat.line(config)).run_tasks()

@@ -61,6 +61,7 @@ class Run:
             augment=choose_augmentation(self.dataset.augment, self.config.augment),
             schedules={"first": self.config.first, "later": self.config.later, "second": self.config.second},
             momentum=self.config.momentum,
+            pretrained_lr=self.config.pretrained_lr or 1.0,
             execution=plan.execution,
             order=self.generators["order"],
             noise=self.generators["noise"],
@@ -83,6 +84,7 @@ class Run:
         resumed = self.checkpointer.resume(self.note)
         self.tell_start()
         if not resumed:
+            self.load_weights()
             self.checkpointer.begin_task()
         elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
             self._save()  # killed after the task's checkpoint, before its result
@@ -92,6 +94,11 @@ class Run:
             self._save()
             self.tell(TaskEnd(self.rows[-1]))
         return self.result()
+
+    def load_weights(self) -> None:
+        """Begin with the pretrained weights, if there are any."""
+        if self.plan.weights is not None:
+            self.method.net.load_pretrained(self.plan.weights)
 
     def _finished(self) -> Result | None:
         """The result of a run that has ended before: it stays, whatever became of its checkpoints."""
@@ -167,10 +174,11 @@ class Run:
         """Logits (n, K) of training images under the test transform, in fp32."""
         return evaluate.plain_logits(net, self.train, index, self.world)
 
-    def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
-        """Unit-norm features (n, d) of training images, in fp32 or in a step's arithmetic."""
+    def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
+        """Features (n, d) of training images, of norm 1 or as they are, in fp32 or a step's arithmetic."""
+        features = evaluate.unit_features if unit else evaluate.plain_features
         with self.engine.arithmetic() if as_trained else nullcontext():
-            return evaluate.unit_features(net, self.train, index, self.world)
+            return features(net, self.train, index, self.world)
 
     def result(self) -> Result:
         """The run as result.json holds it, so far."""
@@ -184,6 +192,7 @@ class Run:
             config=settings.plain(self.config),
             environment=self.environment,
             method=self.record.model_dump(mode="json"),
+            weights=self.method.net.plan.get("weights"),
             headline=self.spec.headline,
             classes=self.scenario.classes,
             counts=self.scenario.counts,

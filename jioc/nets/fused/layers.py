@@ -12,7 +12,7 @@ from triton import AsyncCompileMode
 
 from jioc.device.pick import cores
 from jioc.device.streams import capture_lock
-from jioc.nets.backbones import Block, ResNet
+from jioc.nets.backbones import Block, Bottleneck, ResNet
 from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.fused import kernels
 
@@ -103,13 +103,15 @@ def layers_of(net: ResNet, side: int) -> list[Layer]:
 def fits(net: ResNet, x: Tensor) -> bool:
     """Whether the kernels can run the network on x.
 
-    They need a 3x3 stem, channels in powers of two from 16 on, and square maps that halve evenly.
+    They need a 3x3 stem, basic blocks, channels in powers of two from 16 on, and square maps that halve
+    evenly.
     """
     blocks = [block for block in net.modules() if isinstance(block, Block)]
     widths = [net.conv.out_channels, *(block.conv2.out_channels for block in blocks)]
     side, halvings = x.shape[-1], sum(block.stride > 1 for block in blocks)
     known = (
         not net.pool
+        and not any(isinstance(block, Bottleneck) for block in net.modules())
         and net.conv.kernel_size == (3, 3)
         and x.shape[1] <= 3
         and x.shape[-2] == side

@@ -1,5 +1,6 @@
 """`jioc run --dry-run`: print what a run would do, and about how long it would take here."""
 
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -43,9 +44,10 @@ def show(config: Config) -> None:
         first += size
     table(["task", "classes", "new images", "exemplars", "epochs"], rows)
     images, seconds = measured(run)
-    rate = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
     compiling = "compiling, " * run.plan.execution.compile
-    print(f"{rate}: {_duration(seconds)}, without {compiling}choosing exemplars and evaluating")
+    less = f"{compiling}choosing exemplars and evaluating" if run.spec.trains else "solving"
+    rate = f"{images:,} images through the network at about {images / seconds:,.0f} a second here"
+    print(f"{rate}: {_duration(seconds)}, without {less}")
     test = dataset.record.get("split", {}).get("test")
     test = f"{test}, which serves as the test set" if test else "the test set"
     print(f"judged by {'the held-out images' if run.scenario.held_out else test}")
@@ -55,8 +57,15 @@ def measured(run: Run) -> tuple[int, float]:
     """Count the images that a run trains on; estimate its seconds by a few steps of tasks 1, 2 and the last.
 
     The method learns every task without the steps, so that its networks grow as they would. Exemplars are the
-    first images of their class, and features are random.
+    first images of their class, and features are random. Of a method that trains nothing, each image goes
+    through the network once.
     """
+    if not run.spec.trains:
+        index = torch.arange(min(ON_CPU, len(run.train.labels)), device=run.device)
+        started = time.perf_counter()
+        run.features(run.method.net, index, unit=False)
+        images = sum(run.scenario.counts) + sum(map(len, run.scenario.test))
+        return images, images * (time.perf_counter() - started) / ON_CPU
     last, fits = len(run.scenario.sizes) - 1, list[tuple[str, int, int]]()
     paces: dict[str, dict[int, float]] = {}  # seconds an image by stage and task
 
@@ -66,7 +75,7 @@ def measured(run: Run) -> tuple[int, float]:
         if task.index in (0, 1, last) or stage not in paces:
             paces.setdefault(stage, {})[task.index] = pace(run, task, sampler, stage=stage, **how)
 
-    def features(net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
+    def features(net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
         values = torch.rand(len(index), net.width, generator=run.generators["order"])
         return F.normalize(values, dim=1).to(run.device)
 

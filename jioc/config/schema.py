@@ -199,7 +199,7 @@ class Config(Options):
     data_dir: Path | None = setting(None, "data", group="reading", machine=True, commands=TASKS)
     """Where the official files lie (also JIOC_DATA)."""
     image_size: Annotated[int, Field(ge=4, le=1024)] | None = setting(
-        None, "data", group="images", follows=("data", "weights", "backbone"), commands=TASKS
+        None, "data", group="images", follows=("data", "weights"), commands=TASKS
     )
     """Side of the square that the network sees; by default the pretrained weights', else the data set's, or
     that of a folder's images. Smaller images that come as arrays are enlarged on the device."""

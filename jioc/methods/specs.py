@@ -228,6 +228,7 @@ class MethodRecord(Options):
     later: Schedule
     second: Schedule | None
     options: dict[str, Any]
+    trains: bool = True
     sha256: str | None = None
 
 
@@ -247,8 +248,12 @@ def parse_record(value: Any) -> MethodRecord | None:
 
 def spec_from_record(r: MethodRecord | None) -> Spec | None:
     """Make the entry of a method from its record, if that has whole schedules."""
-    if r is None or not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
+    if r is None:
+        return None
+    if r.trains and not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
         return None
     fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
     own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
-    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd)
+    return Spec(
+        r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd, trains=r.trains
+    )

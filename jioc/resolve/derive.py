@@ -153,10 +153,10 @@ SCHEDULE: dict[str, Callable[..., Any]] = {  # the rules of each stage
 RULES: dict[str, Rule] = {  # each after those that it follows from
     "image_size": _size,
     "canvas": _canvas,
-    "mean": partial(_statistics, name="mean"),
-    "std": partial(_statistics, name="std"),
     "backbone": partial(_network, part=0),
     "stem": partial(_network, part=1),
+    "mean": partial(_statistics, name="mean"),
+    "std": partial(_statistics, name="std"),
     "freeze": lambda known: known.spec and ("none" if known.spec.trains else "all"),
     "pretrained_lr": lambda known: PRETRAINED_LR if known.values.get("weights") else None,
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,

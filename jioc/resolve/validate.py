@@ -7,11 +7,11 @@ from jioc.config import Config, Schedule, index
 from jioc.config.index import flag
 from jioc.data.catalogue import Entry
 from jioc.errors import refuse_if
-from jioc.methods import Spec
+from jioc.methods import Spec, find_method
 from jioc.nets import catalogue as backbones
 from jioc.text import counted
 
-TRAINING = ("momentum", "augment", "adjust", "pretrained_lr")  # settings of a training step alone
+TRAINING = ("batch_size", "momentum", "augment", "pretrained_lr")  # settings of a training step alone
 
 
 def validate(config: Config, spec: Spec, entry: Entry) -> None:
@@ -74,14 +74,12 @@ def _pretrained(config: Config, spec: Spec) -> None:
     )
     if spec.trains:
         return
-    why = f"{spec.name} trains nothing: it keeps the backbone as it is and solves for the classifier"
+    why = f"{spec.name} trains nothing: it keeps the backbone and computes the classifier"
     refuse_if(config.freeze != "all", f"--freeze {config.freeze}: {why}")
     refuse_if(
         config.coordination.coordinate != "none",
         f"--coordinate {config.coordination.coordinate}: {why}, so there is no loss to coordinate",
     )
-    trained = [p for p in config.given if p.partition(".")[0] in (*index.STAGES, *TRAINING)]
-    refuse_if(trained, f"{', '.join(index.setting(path).flag for path in trained)}: {why}")
 
 
 def _memory(config: Config, spec: Spec) -> None:
@@ -155,6 +153,10 @@ def idle_coordination(coordinate: str, given: Collection[str]) -> None:
 
 def unused(config: Config) -> list[str]:
     """List notes on given settings that change nothing; refuse them where nobody gave the reason for it."""
+    if not find_method(config.method).trains:
+        idle = [p for p in config.given if p.partition(".")[0] in (*index.STAGES, *TRAINING)]
+        flags = ", ".join(index.setting(path).flag for path in idle)
+        return [f"{flags}: without effect, because {config.method} trains nothing"] if idle else []
     notes = [note for stage in index.STAGES for note in _unused_schedule(stage, config)]
     c = config.coordination
     unused_names = index.without_effect(c.coordinate, c.host_kd)

@@ -102,15 +102,20 @@ def unit_features(net: Net, images: Images, index: Tensor, world: World) -> Tens
     return F.normalize(torch.cat(features), dim=1)
 
 
-def plain_features(net: Net, images: Images, index: Tensor, world: World) -> Tensor:
+def plain_features(
+    net: Net, images: Images, index: Tensor, world: World, before: Callable[[], None] | None = None
+) -> Tensor:
     """Features (n, d) of training images as they are, to the same bits whatever images are beside them.
 
-    Kernels round by the size of a batch, so that each pass has one size: the last is filled up.
+    Kernels round by the size of a batch, so that each pass has one size: the last is filled up. `before` each
+    pass, that is called.
     """
     index = index.to(images.device)
     whole = torch.cat([index, index[:1].expand(-len(index) % BLOCK)])
 
     def features(part: Tensor) -> Tensor:
+        if before is not None:
+            before()
         return net(images.plain(part)).features.float()
 
     return torch.cat(map_images(features, whole, net, images, world, BLOCK))[: len(index)]

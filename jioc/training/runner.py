@@ -176,9 +176,11 @@ class Run:
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
         """Features (n, d) of training images, of norm 1 or as they are, in fp32 or a step's arithmetic."""
-        features = evaluate.unit_features if unit else evaluate.plain_features
+        if not unit:
+            stop = self.checkpointer.stop_if_asked if self.world.size == 1 else None
+            return evaluate.plain_features(net, self.train, index, self.world, stop)
         with self.engine.arithmetic() if as_trained else nullcontext():
-            return features(net, self.train, index, self.world)
+            return evaluate.unit_features(net, self.train, index, self.world)
 
     def result(self) -> Result:
         """The run as result.json holds it, so far."""

@@ -47,7 +47,9 @@ METHODS: dict[str, dict[str, Any]] = {
     method: {
         **SHORT,
         "method": method,
-        "coordination": {"coordinate": "ic" if spec.memory == "none" else "jioc"},
+        "coordination": {
+            "coordinate": "none" if not spec.trains else "ic" if spec.memory == "none" else "jioc"
+        },
     }
     for method, spec in SPECS.items()
 }

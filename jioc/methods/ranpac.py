@@ -9,7 +9,7 @@ Sums alone are kept: any order of tasks gives the same W. No gradient, no exempl
 the newest task's images, each scored by the W that its leaving-out would give.
 
 Departures: the paper holds out images of each task for l, which would depend on the order; generalised
-cross-validation needs the sums alone. Powers under 10^-8 tr G are left out: rounding would show in W. The
+cross-validation needs the sums alone. Powers under 10^-6 tr G are left out: rounding would show in W. The
 paper fine-tunes the backbone on the first task; here it stays as it is. M is 2,000, or ten for each feature
 where those are fewer; the paper's 10,000.
 """
@@ -23,7 +23,7 @@ from jioc.methods.simplecil import FrozenFeatures, grown
 
 POWERS = range(-8, 9)  # of ten, for the ridge
 COLUMNS, TIMES = 2000, 10  # projections, at most so many for each feature
-LEAST = 1e-8  # of the ridge, relative to the trace of G
+LEAST = 1e-6  # of the ridge, relative to the trace of G
 
 
 @register("ranpac")

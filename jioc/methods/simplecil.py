@@ -5,7 +5,8 @@
 
 Sums and counts are kept, in float64: any order of tasks gives the same means, and a class more changes no
 other. No gradient, no exemplars, no augmentation. T fits the newest task's images by cross-entropy, each
-scored by the mean of its class without it.
+scored by the mean of its class without it; of n images one more is taken to be wrong, or T would be 0 where
+all are right (as Platt, 1999).
 """
 
 import math
@@ -85,8 +86,8 @@ def grown(values: Tensor, n: int) -> Tensor:
 
 def fit_temperature(scores: Tensor, y: Tensor) -> float:
     """The T between 0.001 and 10 with the least cross-entropy of softmax(scores / T)."""
-    grid = torch.logspace(-3, 1, 81, dtype=torch.float64).tolist()
-    losses = [F.cross_entropy(scores / t, y).item() for t in grid]
+    grid, doubt = torch.logspace(-3, 1, 81, dtype=torch.float64).tolist(), 1 / (len(y) + 1)
+    losses = [F.cross_entropy(scores / t, y, label_smoothing=doubt).item() for t in grid]
     return grid[min(range(len(grid)), key=lambda i: losses[i] if math.isfinite(losses[i]) else math.inf)]
 
 

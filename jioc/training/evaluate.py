@@ -89,7 +89,8 @@ class Evaluator:
         if new:
             x = self.images.plain(torch.tensor(new, device=part.device))
             self.known.update(zip(new, self.method.net(x).features, strict=True))
-        return torch.stack([self.known[row] for row in rows])
+        empty = torch.zeros(0, self.method.net.width, device=part.device)
+        return torch.stack([self.known[row] for row in rows]) if rows else empty
 
     def _index(self, classes: list[np.ndarray]) -> Tensor:
         return torch.from_numpy(np.concatenate(classes)).to(self.images.device)

@@ -9,19 +9,21 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.cli.console import Progress, scenario_line, table
+from jioc.cli.console import Progress, print_note, scenario_line, table
 from jioc.config import Config, total_epochs
 from jioc.data.load import load_dataset
 from jioc.data.loader import Sampler
 from jioc.events import Epoch, Note
 from jioc.methods.base import Method
 from jioc.nets.incremental import Net
+from jioc.training.build import Plan
 from jioc.training.preflight import preflight
 from jioc.training.runner import ALL_KEPT, Run
 from jioc.types import Task
 
 STEPS, SPELL = 2, 0.2  # time at least so many steps and seconds
 SLOW = 5.0  # seconds: a first step that is slower counts itself, as its set-up is a small part of it
+LONG = 3e9  # pixels through the network, under which nothing is timed before a run
 ON_CPU = 32  # images of a timed step on a CPU, where an image takes as long in a larger batch
 
 
@@ -51,6 +53,25 @@ def show(config: Config) -> None:
     test = dataset.record.get("split", {}).get("test")
     test = f"{test}, which serves as the test set" if test else "the test set"
     print(f"judged by {'the held-out images' if run.scenario.held_out else test}")
+
+
+def note_if_long(plan: Plan) -> None:
+    """Note the time of a run that will take more than an hour on this CPU, and what would shorten it."""
+    config, side = plan.config, plan.config.image_size or 1
+    most = sum(plan.scenario.counts) + config.memory  # images of an epoch
+    visits = most * sum(total_epochs(config, t) for t in range(len(plan.scenario.sizes)))
+    if plan.device.type != "cpu" or plan.world.size > 1 or visits * side**2 < LONG:
+        return
+    images, seconds = measured(Run(plan))
+    if seconds > 3600:
+        smaller = f"--image-size {max(32, side // 2)}, " if side > 32 else ""
+        with_weights = "" if config.weights else "ranpac with --weights, which trains nothing, "
+        print_note(
+            Note(
+                f"this run will take about {_duration(seconds)} here ({images:,} images through the "
+                f"network); shorter: {smaller}fewer --epochs, {with_weights}or a GPU"
+            )
+        )
 
 
 def measured(run: Run) -> tuple[int, float]:

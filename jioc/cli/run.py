@@ -16,17 +16,18 @@ from jioc.methods import SPECS, Spec, find_method
 from jioc.resolve import pycil, validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
+from jioc.resolve.suggest import method_for
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
 
 def main(argv: list[str]) -> int:
-    method = _method(argv)
+    method, suggested, why = _method(argv)
     spec = find_method(method)
     args = build_parser(spec).parse(argv)
     log = loggers.names(args.log)
-    config, notes = _config(args, method, spec)
-    for note in notes + validate.unused(config) if first_process() else ():
+    config, notes = _config(args, method, spec, suggested)
+    for note in why + notes + validate.unused(config) if first_process() else ():
         print_note(Note(note))
     if args.dry_run:
         from jioc.cli.dry_run import show
@@ -46,6 +47,7 @@ def main(argv: list[str]) -> int:
 
 def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: list[str]) -> None:
     from jioc.cli.console import Console
+    from jioc.cli.dry_run import note_if_long
     from jioc.training.run import execute
 
     if not first_process():
@@ -62,7 +64,9 @@ def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: l
             console(event)
             live(event)
 
-        console.finish(execute(config, out=folder, resume=resume, callback=tell, stop=stop))
+        console.finish(
+            execute(config, out=folder, resume=resume, callback=tell, stop=stop, before=note_if_long)
+        )
 
 
 def default_folder(config: Config, spec: Spec) -> Path:
@@ -74,10 +78,13 @@ def default_folder(config: Config, spec: Spec) -> Path:
 # --- the command line ---
 
 
-def _method(argv: list[str]) -> str:
-    """Find the method, which decides what flags there are: the first word, or anywhere, or in a file."""
+def _method(argv: list[str]) -> tuple[str, Values, list[str]]:
+    """Find the method, which decides what flags there are: the first word, or anywhere, or in a file.
+
+    Without one, for photographs, also the settings that are suggested, and a note on them.
+    """
     if argv and not argv[0].startswith("-"):
-        return argv[0]
+        return argv[0], {}, []
     options = sorted({spec.options for spec in SPECS.values()}, key=lambda options: -len(options.__mro__))
     every = replace(SPECS["bic"], options=type("Every", (*options,), {}))  # bic has a second stage, too
     args, rest = build_parser(every).parse_known_args([word for word in argv if word not in HELP])
@@ -86,17 +93,21 @@ def _method(argv: list[str]) -> str:
     refuse_if(not isinstance(named, str | None), f"method: {named!r} is refused: it should be a name")
     method = next((word for word in (args.method, *rest) if word in SPECS or scripts.is_script(word)), None)
     if method is None and args.method is None and wants_help(argv) and scripts.is_script(file.get("method")):
-        return "icarl"  # help runs no code that only a file names
+        return "icarl", {}, []  # help runs no code that only a file names
     if method is None and args.method is None:
         _announce(args.config, file.get("method"))
     if method is None and any(word.startswith("-") for word in rest):
         build_parser(find_method(str(file.get("method") or "icarl"))).parse(argv)  # refuses the wrong flag
     method = method or args.method or file.get("method")
+    if method is None and not wants_help(argv):
+        suggestion = method_for(args.data, trains=args.coordinate not in (None, "none"))
+        if suggestion is not None:
+            return str(suggestion[0]["method"]), suggestion[0], [suggestion[1]]
     refuse_if(
         method is None and not wants_help(argv),
         f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one",
     )
-    return str(method or "icarl")
+    return str(method or "icarl"), {}, []
 
 
 def _file(args: argparse.Namespace) -> tuple[Values, list[str]]:
@@ -113,9 +124,10 @@ def _announce(source: Path, word: object) -> None:
         print_note(Note(scripts.note(source, word)))
 
 
-def _config(args: argparse.Namespace, method: str, spec: Spec) -> tuple[Config, list[str]]:
-    """The resolved settings of the flags over those of a file, with notes on the file."""
+def _config(args: argparse.Namespace, method: str, spec: Spec, suggested: Values) -> tuple[Config, list[str]]:
+    """The resolved settings of the flags over those of a file, or those suggested, with notes on the file."""
     file, notes = _file(args)
+    file = file or suggested
     flags = given_values(args, spec.options) | {"method": method}
     if args.pycil:
         other = f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}"

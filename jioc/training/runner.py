@@ -1,5 +1,6 @@
 """The page to read first: a run is a loop over tasks. `run.py` starts it."""
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -23,7 +24,11 @@ from jioc.training import build, checkpoint, engine, evaluate, execution, finite
 from jioc.training.store import Store
 from jioc.types import Task
 
+ENOUGH = 5  # epochs after which a loss should be below that of guessing
+CHANCE = 0.97  # share of that loss
 ALL_KEPT = "the memory has room for every image, so each task trains on all that were seen, as joint does"
+
+UNTRAINED = "the features are those of a network that nothing has trained; --weights brings better ones"
 
 
 class Run:
@@ -230,6 +235,8 @@ class Run:
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
             self.note(ALL_KEPT)
+        if not self.spec.trains and self.plan.weights is None and not self.done:
+            self.note(UNTRAINED)
         if self.store is not None and self.record.sha256 is None and not registry.is_ours(type(self.method)):
             self.note(
                 f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
@@ -261,9 +268,22 @@ class Run:
             self.tell(Note(text))
 
     def _on_epoch(self, epoch: Epoch) -> None:
+        if epoch.epoch == epoch.epochs >= ENOUGH and epoch.stage != "second":
+            self._note_chance(epoch)
         if self.store is not None:
             self.store.log(asdict(epoch))
         self.tell(epoch)
+
+    def _note_chance(self, last: Epoch) -> None:
+        """Note a task whose loss is still that of guessing."""
+        sizes, loss = self.scenario.sizes[: last.task], last.terms.get("cls", 0.0)
+        classes = sizes[-1] if self.spec.memory == "none" else sum(sizes)
+        if self.method.coordination is None and classes > 1 and loss > CHANCE * math.log(classes):
+            self.note(
+                f"task {last.task}: after {last.epochs} epochs the loss is {loss:.2f}, and guessing among "
+                f"{classes} classes gives {math.log(classes):.2f}, so that next to nothing was learnt; a "
+                "smaller --lr, a smaller --batch-size or --weights may help"
+            )
 
     # --- files ---
 

@@ -157,7 +157,7 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "stem": partial(_network, part=1),
     "mean": partial(_statistics, name="mean"),
     "std": partial(_statistics, name="std"),
-    "freeze": lambda known: known.spec and ("none" if known.spec.trains else "all"),
+    "freeze": lambda known: None if known.spec is None or known.spec.trains else "all",
     "pretrained_lr": lambda known: PRETRAINED_LR if known.values.get("weights") else None,
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,
     **{f"coordination.{name}": partial(_read, name=name) for name in READINGS["printed"]},

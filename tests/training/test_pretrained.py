@@ -44,7 +44,7 @@ def test_preparation_follows_the_weights() -> None:
     assert look.mean == (127 / 255,) * 3 and look.std == (128 / 255,) * 3 and look.pretrained_lr == 0.1
     torchvision = resolve(make(method="icarl", data="cub200", weights="resnet50.pth", backbone="resnet50"))
     assert (torchvision.stem, torchvision.image_size, torchvision.canvas) == ("imagenet", 224, 256)
-    assert torchvision.mean == (0.485, 0.456, 0.406) and torchvision.freeze == "none"
+    assert torchvision.mean == (0.485, 0.456, 0.406) and torchvision.freeze is None
     without = resolve(make(method="icarl", data="cifar100"))
     assert (without.mean, without.pretrained_lr, without.image_size) == (None, None, 32)
     again = resolve(make(**overlay(plain(look), {"weights": "efficientnet-lite1"})))

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.cli.console import Progress, scenario_line
+from jioc.cli.console import Progress, print_note, scenario_line
 from jioc.config import Config, index, total_epochs
 from jioc.data.catalogue import cache_folder
 from jioc.data.dataset import Dataset
@@ -23,6 +23,7 @@ from jioc.methods.base import Method
 from jioc.nets.incremental import Net
 from jioc.terminal import table
 from jioc.text import counted, timed
+from jioc.training.build import Plan
 from jioc.training.evaluate import AT_ONCE, map_images
 from jioc.training.preflight import preflight
 from jioc.training.runner import ALL_KEPT, Run
@@ -32,6 +33,7 @@ STEPS, SPELL = 2, 0.2  # time at least so many steps and seconds
 SLOW = 5.0  # seconds: a first step that is slower counts itself, as its set-up is a small part of it
 NOT_DECODED = "their images are not decoded yet; jioc data check does that"
 PATIENCE = 30.0  # seconds to time the settings of a grid
+LONG = 3e9  # pixels through the network, under which nothing is timed before a run
 ON_CPU = 32  # images of a timed step on a CPU, where an image takes as long in a larger batch
 
 
@@ -70,9 +72,9 @@ def show(config: Config) -> None:
     rate = (
         f"{found.images:,} images through the network at about {found.images / found.training:,.0f} a second"
     )
-    looking = f"with {timed(found.looking)} for choosing exemplars and evaluating"
+    others = "choosing exemplars and evaluating" if run.spec.trains else "evaluating, without solving"
     compiling = ", without compiling" * run.plan.execution.compile
-    print(f"{rate} here: {timed(found.seconds)}, {looking}{compiling}")
+    print(f"{rate} here: {timed(found.seconds)}, with {timed(found.looking)} for {others}{compiling}")
     test = dataset.record.get("split", {}).get("test")
     test = f"{test}, which serves as the test set" if test else "the test set"
     print(f"judged by {'the held-out images' if run.scenario.held_out else test}")
@@ -123,12 +125,39 @@ def _without_seeds(config: Config) -> str:
     return config.model_dump_json(exclude={*index.SEEDS})
 
 
+def note_if_long(plan: Plan) -> None:
+    """Note the time of a run that will take more than an hour on this CPU, and what would shorten it."""
+    config, side = plan.config, plan.config.image_size or 1
+    most = sum(plan.scenario.counts) + (config.memory or 0)  # images of an epoch
+    visits = most * sum(total_epochs(config, t) for t in range(len(plan.scenario.sizes)))
+    if plan.device.type != "cpu" or plan.world.size > 1 or visits * side**2 < LONG:
+        return
+    found = measured(Run(plan))
+    if found.seconds > 3600:
+        smaller = f"--image-size {max(32, side // 2)}, " if side > 32 else ""
+        with_weights = "" if config.weights else "ranpac with --weights, which trains nothing, "
+        print_note(
+            Note(
+                f"this run will take about {timed(found.seconds)} here ({found.images:,} images through the "
+                f"network); shorter: {smaller}fewer --epochs, {with_weights}or a GPU"
+            )
+        )
+
+
 def measured(run: Run) -> Estimate:
     """Count the images that a run sees; estimate its seconds by a few steps of tasks 1, 2 and the last.
 
     The method learns every task without the steps, so that its networks grow as they would. Exemplars are the
-    first images of their class, and features are random.
+    first images of their class, and features are random. Of a method that trains nothing, each image goes
+    through the network once.
     """
+    if not run.spec.trains:
+        index = torch.arange(min(ON_CPU, len(run.train.labels)), device=run.device)
+        started = time.perf_counter()
+        run.features(run.method.net, index, unit=False)
+        one = (time.perf_counter() - started) / len(index)
+        images, tests = sum(run.scenario.counts), sum(map(len, run.scenario.test))
+        return Estimate(images, images * one, tests * one)
     last, fits = len(run.scenario.sizes) - 1, list[tuple[str, int, int]]()
     paces: dict[str, dict[int, float]] = {}  # seconds an image by stage and task
     looks, glances = Counter[int](), dict[int, float]()  # passes without training: images, seconds an image

@@ -17,6 +17,7 @@ from jioc.resolve import pycil, validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
 from jioc.resolve.presets import PRESETS
+from jioc.resolve.suggest import method_for
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
 
@@ -35,12 +36,12 @@ def main(argv: list[str]) -> int:
     words = _with_settings_there(argv)
     preset = PRESETS[words[0]].values if words and words[0] in PRESETS else {}
     words = [str(preset["method"]), *words[1:]] if preset else words
-    method = _method(words)
+    method, suggested, why = _method(words)
     spec = find_method(method)
     args = build_parser(spec).parse(words)
     log = loggers.names(args.log)
-    config, notes = _config(args, method, spec, preset)
-    for note in notes + validate.unused(config) if first_process() else ():
+    config, notes = _config(args, method, spec, preset or suggested)
+    for note in why + notes + validate.unused(config) if first_process() else ():
         print_note(Note(note))
     if args.dry_run:
         from jioc.cli.dry_run import show
@@ -60,6 +61,7 @@ def main(argv: list[str]) -> int:
 
 def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: list[str]) -> None:
     from jioc.cli.console import Console
+    from jioc.cli.dry_run import note_if_long
     from jioc.training.run import execute
 
     if not first_process():
@@ -76,7 +78,9 @@ def _run(config: Config, folder: Path, resume: bool, limit: float | None, log: l
             console(event)
             live(event)
 
-        console.finish(execute(config, out=folder, resume=resume, callback=tell, stop=stop))
+        console.finish(
+            execute(config, out=folder, resume=resume, callback=tell, stop=stop, before=note_if_long)
+        )
 
 
 def default_folder(config: Config, spec: Spec) -> Path:
@@ -113,10 +117,13 @@ def _with_settings_there(argv: list[str]) -> list[str]:
     return [*argv, "--config", str(path)]
 
 
-def _method(argv: list[str]) -> str:
-    """Find the method, which decides what flags there are: the first word, or anywhere, or in a file."""
+def _method(argv: list[str]) -> tuple[str, Values, list[str]]:
+    """Find the method, which decides what flags there are: the first word, or anywhere, or in a file.
+
+    Without one, for photographs, also the settings that are suggested, and a note on them.
+    """
     if argv and not argv[0].startswith("-"):
-        return argv[0]
+        return argv[0], {}, []
     options = sorted({spec.options for spec in SPECS.values()}, key=lambda options: -len(options.__mro__))
     every = replace(SPECS["bic"], options=type("Every", (*options,), {}))  # bic has a second stage, too
     args, rest = build_parser(every).parse_known_args([word for word in argv if word not in HELP])
@@ -125,17 +132,21 @@ def _method(argv: list[str]) -> str:
     refuse_if(not isinstance(named, str | None), f"method: {named!r} is refused: it should be a name")
     method = next((word for word in (args.method, *rest) if word in SPECS or scripts.is_script(word)), None)
     if method is None and args.method is None and wants_help(argv) and scripts.is_script(file.get("method")):
-        return "icarl"  # help runs no code that only a file names
+        return "icarl", {}, []  # help runs no code that only a file names
     if method is None and args.method is None:
         _announce(args.config, file.get("method"))
     if method is None and any(word.startswith("-") for word in rest):
         build_parser(find_method(str(file.get("method") or "icarl"))).parse(argv)  # refuses the wrong flag
     method = method or args.method or file.get("method")
+    if method is None and not wants_help(argv):
+        suggestion = method_for(args.data, trains=args.coordinate not in (None, "none"))
+        if suggestion is not None:
+            return str(suggestion[0]["method"]), suggestion[0], [suggestion[1]]
     refuse_if(
         method is None and not wants_help(argv),
         f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one",
     )
-    return str(method or "icarl")
+    return str(method or "icarl"), {}, []
 
 
 def _file(args: argparse.Namespace) -> tuple[Values, list[str]]:
@@ -152,10 +163,13 @@ def _announce(source: Path, word: object) -> None:
         print_note(Note(scripts.note(source, word)))
 
 
-def _config(args: argparse.Namespace, method: str, spec: Spec, preset: Values) -> tuple[Config, list[str]]:
-    """The resolved settings of the flags over those of a file or a preset, with notes on the file."""
-    refuse_if(preset and (args.config or args.pycil), "a preset and a file of settings exclude each other")
-    file, notes = (preset, []) if preset else _file(args)
+def _config(args: argparse.Namespace, method: str, spec: Spec, usual: Values) -> tuple[Config, list[str]]:
+    """The resolved settings of the flags over those of a file, a preset or a suggestion, with notes on the file.
+
+    `usual`: the settings of the preset or of the suggestion.
+    """
+    refuse_if(usual and (args.config or args.pycil), "a preset and a file of settings exclude each other")
+    file, notes = (usual, []) if usual else _file(args)
     flags = given_values(args, spec.options) | {"method": method}
     if args.pycil:
         other = f"{str(args.pycil)!r} is an experiment of {file['method']}, not of {method}"

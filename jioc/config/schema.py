@@ -113,9 +113,10 @@ class Config(Options):
     data_dir: Path | None = setting(None, "data", group="reading", machine=True, commands=TASKS)
     """Where the official files lie (also JIOC_DATA)."""
     image_size: Annotated[int, Field(ge=4, le=1024)] | None = setting(
-        None, "data", group="images", follows=("data",), commands=TASKS, metavar="PIXELS"
+        None, "data", group="images", follows=("data", "weights"), commands=TASKS, metavar="PIXELS"
     )
-    """Side of the square that the network sees; by default the data set's, or that of a folder's images."""
+    """Side of the square that the network sees; by default the pretrained weights', else the data set's, or
+    that of a folder's images. Smaller images that come as arrays are enlarged on the device."""
     canvas: Annotated[int, Field(ge=4, le=2048)] | None = setting(
         None, "data", group="images", follows=("image_size",), commands=TASKS, metavar="PIXELS"
     )
@@ -123,10 +124,13 @@ class Config(Options):
     colour: Literal["auto", "rgb", "grey"] = setting("auto", "data", group="images", commands=TASKS)
     """Channels of a folder's images: grey where all are, three as soon as one has colour."""
     mean: tuple[Annotated[float, Field(ge=0, le=1)], ...] | None = setting(
-        None, "data", group="reading", commands=FIXED, metavar="M,..."
+        None, "data", group="reading", follows=("weights", "backbone"), commands=FIXED, metavar="M,..."
     )
-    """Mean of each channel, of levels in [0, 1]; by default the data set's, for a folder measured."""
-    std: tuple[Above0, ...] | None = setting(None, "data", group="reading", commands=FIXED, metavar="S,...")
+    """Mean of each channel, of levels in [0, 1]; by default the pretrained weights', else the data set's, for
+    a folder measured."""
+    std: tuple[Above0, ...] | None = setting(
+        None, "data", group="reading", follows=("weights", "backbone"), commands=FIXED, metavar="S,..."
+    )
     """Standard deviation of each channel, likewise."""
     flip: bool | None = setting(None, "data", group="reading", commands=FIXED)
     """Mirror training images at random; by default everything but digits."""
@@ -195,13 +199,27 @@ class Config(Options):
 
     # --- the network ---
     backbone: str | None = setting(
-        None, "network", label="place", follows=("data", "image_size"), commands=FIXED, metavar="NAME"
+        None,
+        "network",
+        label="place",
+        follows=("data", "image_size", "weights"),
+        commands=FIXED,
+        metavar="NAME",
     )
-    """Backbone; by default the data set's."""
+    """Backbone; by default that of the weights, else the data set's. timm:NAME is one of the library timm."""
     stem: Literal["cifar", "cifar-pool", "imagenet"] | None = setting(
-        None, "network", follows=("data", "image_size"), commands=FIXED
+        None, "network", follows=("data", "image_size", "weights"), commands=FIXED
     )
     """First layers: 3x3 convolution, the same with max-pooling, or 7x7 with stride 2 and max-pooling."""
+    weights: Word | None = setting(None, "network", metavar="NAME|FILE", commands=FIXED)
+    """Pretrained weights of the backbone: efficientnet-lite0 and others of the extra `pretrained`, or a file,
+    safetensors or a torch state dict; images are prepared as they need it."""
+    freeze: Literal["none", "all"] | Positive | None = setting(
+        None, "network", follows=("method",), metavar="STAGES", commands=FIXED
+    )
+    """Stages of the backbone, from the first on, that never learn: none, all, or how many."""
+    pretrained_lr: Above0 | None = setting(None, "network", follows=("weights",), metavar="SHARE")
+    """Learning rate of pretrained layers, as a share of that of the others; a tenth with --weights."""
 
     # --- training ---
     later: Schedule = setting(Schedule(), "training")

@@ -11,6 +11,8 @@ from jioc.errors import NEAR, Refused, unknown
 
 MEMORY = 2000  # exemplars, as usual on CIFAR-100
 
+IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))  # mean and deviation of its levels, by channel
+
 
 @dataclass(frozen=True)
 class Entry:

@@ -7,6 +7,7 @@ import numpy as np
 
 from jioc.config import Config
 from jioc.errors import refuse_if
+from jioc.text import counted
 
 MOST_SEEN = 1024 * 1024  # pixels of an image that a network sees
 
@@ -37,9 +38,26 @@ class Dataset:
         return (c, h, w) if self.size is None else (c, self.size, self.size)
 
 
+def fitted(dataset: Dataset, config: Config) -> Dataset:
+    """Give a data set the mean, the deviation and the size that the configuration names, if it does.
+
+    Images that come as arrays may be smaller than that: the device enlarges them.
+    """
+    dataset, (h, w) = with_statistics(dataset, config), dataset.train_x.shape[2:]
+    if dataset.size is not None or not config.image_size or config.image_size <= max(h, w):
+        return dataset
+    refuse_if(h != w, f"--image-size enlarges square images, not {h}x{w}")
+    return replace(dataset, size=config.image_size)
+
+
 def with_statistics(dataset: Dataset, config: Config) -> Dataset:
     """Give a data set the mean and deviation that the configuration names, if it does."""
     mean, std = config.mean or dataset.mean, config.std or dataset.std
+    refuse_if(
+        config.weights and len(mean) != dataset.channels,
+        f"--weights {config.weights!r} are for images of {counted(len(mean), 'channel')}, "
+        f"and those of {dataset.name} have {dataset.channels}",
+    )
     refuse_if(
         not len(mean) == len(std) == dataset.channels,
         f"--mean and --std need {dataset.channels} values each, one for each channel",

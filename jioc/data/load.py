@@ -8,7 +8,7 @@ import numpy as np
 from jioc.config import Config
 from jioc.data.augment.basic import Augment
 from jioc.data.catalogue import Entry, cache_folder, data_folder
-from jioc.data.dataset import Dataset, with_statistics
+from jioc.data.dataset import Dataset, fitted
 from jioc.data.find import find_dataset
 from jioc.data.sources import archives, cifar, image_files, python_file
 from jioc.errors import refuse_if
@@ -38,7 +38,7 @@ def load_dataset(
     refuse_if(not len(dataset.train_y), f"{config.data} holds no usable training image")
     if config.flip is not None:
         dataset = replace(dataset, augment=replace(dataset.augment, flip=config.flip))
-    return with_statistics(dataset, config)
+    return fitted(dataset, config)
 
 
 def load_digits(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool) -> Dataset:

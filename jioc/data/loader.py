@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from jioc.data.augment.basic import Augment, Augmentation, Draws
@@ -85,6 +86,11 @@ class Images:
             return rows
         return as_kept(torch.from_numpy(rows), self.halved[index.to(self.device)].cpu()).numpy()
 
+    @property
+    def side(self) -> int:
+        """Of the images that the network sees."""
+        return self.size or self.pixels.shape[-1]
+
     def normal(self, pixels: Tensor) -> Tensor:
         """Normalise pixels, and cut out the centred square."""
         return self._centre(pixels) * self.scale - self.shift
@@ -138,9 +144,11 @@ class Images:
         return index if self.share is None else index[self.share]
 
     def _centre(self, x: Tensor) -> Tensor:
-        """Cut out the centred square that the network sees."""
+        """Cut out the centred square that the network sees, or enlarge a smaller one to it."""
         if self.size is None or x.shape[-1] == self.size:
             return x
+        if x.shape[-1] < self.size:
+            return F.interpolate(x.float(), (self.size, self.size), mode="bilinear", align_corners=False)
         start = (x.shape[-1] - self.size) // 2
         return x[..., start : start + self.size, start : start + self.size]
 
@@ -268,7 +276,8 @@ class TaskData:
 
     classes: list[Tensor]  # indices of each new class's training images
     batch_size: int
-    features: Callable[..., Tensor]  # `Run.features`: (net, index, as_trained=False) -> unit-norm features
+    # `Run.features`: (net, index, as_trained=False, unit=True) -> features, of norm 1 or as they are
+    features: Callable[..., Tensor]
     generator: torch.Generator  # of the data order
     logits: Callable[..., Tensor]  # `Run.logits`: (net, index) -> logits in eval mode and fp32
 

@@ -29,6 +29,7 @@ from jioc.methods.specs import (
     LwFOptions,
     MethodRecord,
     PODNetOptions,
+    RanPACOptions,
     Spec,
     SSILOptions,
     WAOptions,

@@ -31,6 +31,7 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
+    for_learning: ClassVar[tuple[str, ...]] = ("teacher",)  # of these, what a model that only answers lacks
     made: dict[str, Any] | None = None  # shapes of its own modules after `__init__`; None: not checked
 
     def __init_subclass__(cls) -> None:

@@ -5,9 +5,9 @@ a line says otherwise.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, ValidationError, create_model
+from pydantic import ConfigDict, Field, ValidationError, create_model
 
 from jioc.config import TEMPERATURE, Above0, Amount, Options, Positive, Schedule, Share, Within01, setting
 
@@ -32,6 +32,7 @@ class Spec:
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
     rebalances: bool = False  # `net` answers by a linear head, and `learn` calls `remember`: --rebalance
+    trains: bool = True  # False: the backbone stays as it is, and the classifier is computed, not trained
 
 
 # --- the methods' own options: flags of `jioc run METHOD`, and keys of `options` in config.yaml ---
@@ -119,6 +120,12 @@ class COILOptions(Distilling):
     """Steps between two retrospective transports."""
 
 
+class RanPACOptions(Options):
+    projections: Annotated[int, Field(ge=1, le=20_000)] | None = None
+    """Random projections of the features: by default 2,000, or ten for each feature where those are fewer;
+    the paper has 10,000."""
+
+
 # --- the methods ---
 
 
@@ -195,6 +202,14 @@ SPECS: dict[str, Spec] = {
             "coil", "COIL", "Zhou et al., ACM MM 2021",
             COIL, COIL, options=COILOptions, distils=True, needs_memory=True,
         ),
+        Spec(
+            "simplecil", "SimpleCIL", "Zhou et al., IJCV 2024: class means of frozen features",
+            Schedule(), Schedule(), memory="none", trains=False, readouts=("cnn",),
+        ),
+        Spec(
+            "ranpac", "RanPAC", "McDonnell et al., NeurIPS 2023: ridge regression on frozen features",
+            Schedule(), Schedule(), options=RanPACOptions, memory="none", trains=False, readouts=("cnn",),
+        ),
     ]
 }  # fmt: skip
 
@@ -215,6 +230,7 @@ class MethodRecord(Options):
     later: Schedule
     second: Schedule | None
     options: dict[str, Any]
+    trains: bool = True
     sha256: str | None = None
 
 
@@ -234,8 +250,12 @@ def parse_record(value: Any) -> MethodRecord | None:
 
 def spec_from_record(r: MethodRecord | None) -> Spec | None:
     """Make the entry of a method from its record, if that has whole schedules."""
-    if r is None or not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
+    if r is None:
+        return None
+    if r.trains and not all(stage.epochs and stage.lr for stage in (r.first, r.later, r.second) if stage):
         return None
     fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
     own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
-    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd)
+    return Spec(
+        r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd, trains=r.trains
+    )

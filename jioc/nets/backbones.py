@@ -1,8 +1,9 @@
-"""The backbones: residual networks of basic blocks, and fully connected layers for vectors.
+"""The backbones: residual networks of basic blocks or bottlenecks, fully connected layers for vectors.
 
-ResNet32 for small images, ResNet18, and a tiny one: He et al., CVPR 2016. Weights are drawn from a given
-generator: convolutions N(0, 2 / (k k out)), BN 1 and 0, no zero-init of the last BN. These are PyCIL's
-networks; the parameter counts in the tests are theirs.
+ResNet32 for small images, ResNet18, 34 and 50, and a tiny one: He et al., CVPR 2016. Weights are drawn from a
+given generator: convolutions N(0, 2 / (k k out)), BN 1 and 0, no zero-init of the last BN. Those of basic
+blocks are PyCIL's networks; the parameter counts in the tests are theirs. With the stem `imagenet`, ResNet18,
+34 and 50 are torchvision's, whose weights `weights.py` reads.
 """
 
 import math
@@ -39,6 +40,32 @@ class Block(nn.Module):
         return F.relu(y) if self.last_relu else y
 
 
+EXPANSION = 4  # of a bottleneck
+
+
+class Bottleneck(nn.Module):
+    """1x1 - BN - ReLU - 3x3, which strides - BN - ReLU - 1x1 - BN, plus the shortcut, ReLU."""
+
+    def __init__(self, inside: int, width: int, stride: int, shortcut: str, last_relu: bool = True):
+        super().__init__()
+        outside = EXPANSION * width
+        self.conv1 = nn.Conv2d(inside, width, 1, bias=False)
+        self.bn1 = BatchNorm(width)
+        self.conv2 = nn.Conv2d(width, width, 3, stride, 1, bias=False)
+        self.bn2 = BatchNorm(width)
+        self.conv3 = nn.Conv2d(width, outside, 1, bias=False)
+        self.bn3 = BatchNorm(outside)
+        self.last_relu, self.down = last_relu, nn.Sequential()
+        if stride > 1 or inside != outside:
+            self.down = nn.Sequential(nn.Conv2d(inside, outside, 1, stride, bias=False), BatchNorm(outside))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = F.relu(self.bn1(self.conv1(x)))
+        y = F.relu(self.bn2(self.conv2(y)))
+        y = self.bn3(self.conv3(y)) + self.down(x)
+        return F.relu(y) if self.last_relu else y
+
+
 class ResNet(nn.Module):
     """x (n, c, h, w) -> features (n, d) and the stages' outputs.
 
@@ -52,15 +79,20 @@ class ResNet(nn.Module):
         self.conv = nn.Conv2d(channels, first, kernel, stride, padding, bias=False)
         self.bn = BatchNorm(first)
         self.stages, inside, shortcut = nn.ModuleList(), first, "B" if cosine else shape.shortcut
-        for i, width in enumerate(shape.widths):
+        kind, wider = (Bottleneck, EXPANSION) if shape.bottleneck else (Block, 1)
+        for i, (width, count) in enumerate(zip(shape.widths, shape.blocks, strict=True)):
             blocks = []
-            for j in range(shape.blocks):
-                last = i == len(shape.widths) - 1 and j == shape.blocks - 1
+            for j in range(count):
+                last = i == len(shape.widths) - 1 and j == count - 1
                 stride = 2 if i > 0 and j == 0 else 1
-                blocks.append(Block(inside, width, stride, shortcut, last_relu=not (cosine and last)))
-                inside = width
+                blocks.append(kind(inside, width, stride, shortcut, last_relu=not (cosine and last)))
+                inside = wider * width
             self.stages.append(nn.Sequential(*blocks))
         self.width = inside
+
+    def first_stages(self, n: int) -> list[nn.Module]:
+        """The stem and the first n stages."""
+        return [self.conv, self.bn, *self.stages[:n]]
 
     def forward(self, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
         x = F.relu(self.bn(self.conv(x)))
@@ -91,6 +123,10 @@ class MLP(nn.Module):
         self.bn = nn.ModuleList([BatchNorm(width) for width in layers.widths])
         self.width, self.cosine = layers.widths[-1], cosine
 
+    def first_stages(self, n: int) -> list[nn.Module]:
+        """The first n layers."""
+        return [*self.linear[:n], *self.bn[:n]]
+
     def forward(self, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
         x, maps = x.flatten(1), []
         for i in range(len(self.linear)):
@@ -107,7 +143,7 @@ def initialise(net: nn.Module, generator: torch.Generator) -> None:
     """Draw every convolution and every layer of a backbone, from the generator alone."""
     for module in net.modules():
         if isinstance(module, nn.Conv2d):
-            fan_out = module.out_channels * math.prod(module.kernel_size)
+            fan_out = module.out_channels // module.groups * math.prod(module.kernel_size)
             module.weight.normal_(0, math.sqrt(2 / fan_out), generator=generator)
         elif isinstance(module, nn.Linear):
             module.weight.normal_(0, math.sqrt(2 / module.out_features), generator=generator)

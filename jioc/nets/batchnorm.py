@@ -21,8 +21,9 @@ class BatchNorm(nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    def __init__(self, channels: int):
+    def __init__(self, channels: int, eps: float = EPS):
         super().__init__()
+        self.eps = eps
         self.weight = nn.Parameter(torch.ones(channels))
         self.bias = nn.Parameter(torch.zeros(channels))
         self.register_buffer("running_mean", torch.zeros(channels))
@@ -31,7 +32,9 @@ class BatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         # a single value has no variance, such as an epoch's last image as a map of 1x1
         measured = self.training and x[:, 0].numel() > 1
-        return F.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, measured)
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, measured, MOMENTUM, self.eps
+        )
 
 
 class SynchronisedBatchNorm(BatchNorm):
@@ -53,7 +56,7 @@ class SynchronisedBatchNorm(BatchNorm):
             self.running_mean.lerp_(mean.to(self.running_mean), step)
             self.running_var.lerp_((var * n / (n - 1).clamp_min(1)).to(self.running_var), step)
         mean, var = torch.where(single, self.running_mean, mean), torch.where(single, self.running_var, var)
-        scaled = (full - mean.view(1, -1, 1, 1)) * ((var + EPS).rsqrt() * self.weight).view(1, -1, 1, 1)
+        scaled = (full - mean.view(1, -1, 1, 1)) * ((var + self.eps).rsqrt() * self.weight).view(1, -1, 1, 1)
         return (scaled + self.bias.view(1, -1, 1, 1)).to(x.dtype)
 
 

@@ -138,6 +138,19 @@ class CosineHead(Head):
         return self.sigma * F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1))
 
 
+class NoHead(Head):
+    """No logits, (n, 0): of a method that scores features itself."""
+
+    def __init__(self, width: int, sizes: Sequence[int] = ()):
+        super().__init__(width)
+
+    def grow(self, n: int, generator: torch.Generator) -> None:
+        pass
+
+    def forward(self, features: Tensor) -> Tensor:
+        return features[:, :0]
+
+
 PROXIES = 10
 
 
@@ -178,4 +191,5 @@ HEADS: dict[str, type[Head]] = {
     "corrected": CorrectedHead,
     "cosine": CosineHead,
     "proxies": ProxyHead,
+    "none": NoHead,
 }

@@ -12,11 +12,14 @@ from torch import Tensor, nn
 from jioc.device.compile import is_compiling, maybe_compiled
 from jioc.device.streams import SideStream
 from jioc.nets.backbones import MLP, ResNet, initialise
-from jioc.nets.catalogue import Layers, shape
+from jioc.nets.catalogue import Layers, Mobile, Timm, shape
+from jioc.nets.efficientnet import EfficientNetLite
 from jioc.nets.heads import HEADS, Head, LinearHead
+from jioc.nets.timm import TimmNetwork
+from jioc.nets.weights import Pretrained
 from jioc.types import Output
 
-Backbone = ResNet | MLP
+Backbone = ResNet | EfficientNetLite | MLP | TimmNetwork
 
 
 class Net(nn.Module):
@@ -33,11 +36,45 @@ class Net(nn.Module):
         """Make room for n more classes."""
         raise NotImplementedError
 
+    @property
+    def learning_backbone(self) -> Backbone:
+        """The backbone that learns, or the newest one."""
+        raise NotImplementedError
+
+    def load_pretrained(self, weights: Pretrained) -> None:
+        """Begin with pretrained values of the backbone, before the first task; the plan says whose."""
+        self.learning_backbone.load_state_dict(weights.tensors)
+        self.plan["weights"] = dict(weights.about)
+
+    def pretrained_parameters(self) -> list[nn.Parameter]:
+        """The parameters that began with pretrained values, or grew out of such."""
+        return [*self.learning_backbone.parameters()] if self.plan.get("weights") else []
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        for part in frozen_parts(self.learning_backbone, self.plan.get("freeze", 0)):
+            part.eval()
+        return self
+
+    def _freeze_stages(self) -> None:
+        """Keep the stages that the plan freezes as they are, BN statistics included."""
+        for part in frozen_parts(self.learning_backbone, self.plan.get("freeze", 0)):
+            part.requires_grad_(False)
+        self.train(self.training)
+
     def frozen_copy(self) -> Self:
         """A copy that serves as a teacher: in eval mode, without gradients."""
         twin = copy.deepcopy(self).eval().requires_grad_(False)
         twin.zero_grad()
         return twin
+
+
+def frozen_parts(backbone: Backbone, freeze: int | str) -> list[nn.Module]:
+    """The parts of a backbone that --freeze names: all of it, or the stem and the first stages."""
+    if freeze == "all":
+        return [backbone]
+    assert isinstance(freeze, int)
+    return backbone.first_stages(freeze) if freeze else []
 
 
 def run_backbone(backbone: Backbone, x: Tensor, keep_maps: bool = False) -> tuple[Tensor, list[Tensor]]:
@@ -68,7 +105,8 @@ class IncrementalNet(Net):
     """One backbone and a head that grows.
 
     plan: backbone, stem, channels, cosine (a backbone for cosine heads), maps (give the stages' outputs),
-    head, sizes (the classes of each task).
+    head, sizes (the classes of each task); perhaps freeze (first stages that never learn, or "all") and
+    weights (whose values the backbone began with: name, licence, sha256).
     """
 
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
@@ -77,6 +115,11 @@ class IncrementalNet(Net):
         self.backbone = backbone(plan, generator)
         self.width = self.backbone.width
         self.head = HEADS[plan["head"]](self.width, plan["sizes"])
+        self._freeze_stages()
+
+    @property
+    def learning_backbone(self) -> Backbone:
+        return self.backbone
 
     def grow(self, n: int, generator: torch.Generator) -> None:
         self.head.grow(n, generator)
@@ -108,12 +151,18 @@ class ExpandingNet(Net):
         self.before: LinearHead | None = None
         self.aux: LinearHead | None = None
         self.backbones = nn.ModuleList([backbone(plan, generator) for _ in range(plan["backbones"])])
-        self.unit: int = shape(plan["backbone"]).widths[-1]
+        self.unit: int = self.learning_backbone.width
         self.head = LinearHead(self.width, plan["sizes"])
         if plan["backbones"] > 1:
             self.before = LinearHead(self.width - self.unit, plan["sizes"][:-1])
             self.aux = LinearHead(self.unit, [plan["aux"]])
         self._freeze()
+
+    @property
+    def learning_backbone(self) -> Backbone:
+        newest = self.backbones[-1]
+        assert isinstance(newest, Backbone)
+        return newest
 
     @property
     def width(self) -> int:  # type: ignore[override]
@@ -147,7 +196,7 @@ class ExpandingNet(Net):
     def _freeze(self) -> None:
         for part in [*self.backbones[:-1], *([self.before] if self.before else [])]:
             part.requires_grad_(False)
-        self.train(self.training)
+        self._freeze_stages()
 
     def train(self, mode: bool = True) -> Self:
         super().train(mode)
@@ -196,13 +245,19 @@ def drawing_from(seed: int) -> Iterator[None]:
 
 def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbone:
     """Make the backbone of a plan, its weights drawn from the generator, or yet to be loaded."""
+    form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
+    if isinstance(form, Timm):
+        seed = 0 if generator is None else int(torch.randint(2**31, (), generator=generator))
+        with drawing_from(seed):
+            return TimmNetwork(form, channels, plan["maps"])
+    net: Backbone
     with drawing_from(0):  # weights that are overwritten: ours come from the generator
-        form, channels, cosine = shape(plan["backbone"]), plan["channels"], plan["cosine"]
-        net: Backbone = (
-            MLP(form, channels, cosine)
-            if isinstance(form, Layers)
-            else ResNet(form, plan["stem"], channels, cosine)
-        )
+        if isinstance(form, Layers):
+            net = MLP(form, channels, cosine)
+        elif isinstance(form, Mobile):
+            net = EfficientNetLite(form, channels, cosine)
+        else:
+            net = ResNet(form, plan["stem"], channels, cosine)
     if generator is not None:
         initialise(net, generator)
     return net

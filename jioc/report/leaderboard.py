@@ -168,7 +168,7 @@ def parameters(config: Values, sizes: list[int], channels: int) -> int | None:
     if method not in labels.SPECS or name not in catalogue.BACKBONES:
         return None
     head, classes = HEADS.get(method, "linear"), sum(sizes)
-    one = catalogue.weights(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))
+    one = catalogue.parameters(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))
     backbones = {"der": len(sizes), "foster": min(2, len(sizes))}.get(method, 1)
     width = backbones * catalogue.shape(name).widths[-1]
     rows = {"proxies": 10 * classes * width + 1, "cosine": classes * width + 1}

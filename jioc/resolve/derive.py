@@ -11,9 +11,11 @@ from jioc.config import READINGS, Config, Values, flat, index, make, nested, res
 from jioc.data.catalogue import Entry, network_for, usual_canvas, with_name
 from jioc.data.find import find_dataset, image_size
 from jioc.methods import Spec, find_method, own_options
+from jioc.nets import catalogue as backbones
 from jioc.resolve import validate
 
 REBALANCE_EPOCHS = 30  # of a head trained anew on balanced images: official DER's
+PRETRAINED_LR = 0.1  # rate of pretrained layers, as a share of the others'
 
 
 def resolve(config: Config, entry: Entry | None = None, spec: Spec | None = None) -> Config:
@@ -100,19 +102,47 @@ def _rebalance_epochs(known: Known) -> int | None:
     return max(1, round(REBALANCE_EPOCHS * (now / usual))) if usual and now else REBALANCE_EPOCHS
 
 
+def _pretrained_backbone(known: Known) -> str | None:
+    """The backbone of the pretrained weights, if there are any: the one given, or that of a name."""
+    word, usual = known.values.get("weights"), known.entry and known.entry.backbone
+    if word is None:
+        return None
+    named = backbones.WEIGHTS[word].backbone if word in backbones.WEIGHTS else None
+    return known.values.get("backbone") or named or usual or "resnet18"
+
+
+def _look(known: Known) -> backbones.Look | None:
+    """The images that pretrained weights are for; None without weights, or where nobody knows."""
+    name = _pretrained_backbone(known)
+    return backbones.shape(name).look if name else None
+
+
+def _statistics(known: Known, name: str) -> tuple[float, ...] | None:
+    look = _look(known)
+    return getattr(look, name) if look else None
+
+
 def _size(known: Known) -> int | None:
-    return None if known.entry is None or known.entry.source == "vectors" else image_size(known.entry)
+    if known.entry is None or known.entry.source == "vectors":
+        return None
+    if (look := _look(known)) is None:
+        return image_size(known.entry)
+    return look.size if known.entry.place else max(look.size, image_size(known.entry))
 
 
 def _canvas(known: Known) -> int | None:
     size = known.values.get("image_size") if known.entry else None
-    return usual_canvas(size) if size and known.entry and known.entry.source == "image_files" else size
+    if not size or known.entry is None:
+        return size
+    return usual_canvas(size) if known.entry.source == "image_files" else known.entry.size
 
 
 def _network(known: Known, part: int) -> str | None:
-    """The backbone (0) or its stem (1): the data set's, or the one that suits the size."""
+    """The backbone (0) or its stem (1): that of the weights, the data set's, or one that suits the size."""
     if known.entry is None:
         return None
+    if (look := _look(known)) is not None or (part == 0 and known.values.get("weights")):
+        return (_pretrained_backbone(known), "imagenet" if look else None)[part]
     usual = (known.entry.backbone, known.entry.stem)[part]
     return usual or network_for(known.values.get("image_size") or 1)[part]
 
@@ -135,6 +165,10 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "backbone": partial(_network, part=0),
     "stem": partial(_network, part=1),
     "memory": lambda known: known.entry and known.entry.memory,
+    "mean": partial(_statistics, name="mean"),
+    "std": partial(_statistics, name="std"),
+    "freeze": lambda known: None if known.spec is None or known.spec.trains else "all",
+    "pretrained_lr": lambda known: PRETRAINED_LR if known.values.get("weights") else None,
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,
     **{f"coordination.{name}": partial(_read, name=name) for name in READINGS["printed"]},
     "init_seed": lambda known: known.values.get("seed"),

@@ -40,7 +40,7 @@ def _required(config: Config, departing: Set[str]) -> set[str]:
         required.add("coordination.coordinate")
     for name in index.STAGES:
         stage: Schedule = getattr(config, name)
-        late = any(m >= (stage.epochs or 0) for m in stage.milestones or ())
+        late = stage.epochs is not None and any(m >= stage.epochs for m in stage.milestones or ())
         if late and f"{name}.milestones" in departing:
             required.add(f"{name}.epochs")
         if stage.decay == "steps" and f"{name}.decay" in departing:

@@ -7,9 +7,11 @@ from jioc.config import Config, Schedule, index
 from jioc.config.index import flag
 from jioc.data.catalogue import Entry
 from jioc.errors import refuse_if
-from jioc.methods import Spec
+from jioc.methods import Spec, find_method
 from jioc.nets import catalogue as backbones
 from jioc.text import counted
+
+TRAINING = ("batch_size", "momentum", "augment", "pretrained_lr")  # settings of a training step alone
 
 
 def validate(config: Config, spec: Spec, entry: Entry) -> None:
@@ -18,6 +20,7 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
     second_stage(config, spec)
     idle_coordination(config.coordination.coordinate, _given(config, "coordination"))
     _images(config, entry)
+    _pretrained(config, spec)
     _memory(config, spec)
     _adjustment(config, spec)
     _rebalance(config, spec)
@@ -45,11 +48,15 @@ def _images(config: Config, entry: Entry) -> None:
     """Refuse another size of images that come as arrays, an unknown backbone, and one for other data."""
     vectors, name = entry.source == "vectors", config.backbone or ""
     for_vectors = isinstance(backbones.shape(name), backbones.Layers)
-    resized = (config.image_size, config.canvas) != (entry.size, entry.size)
+    size, canvas = config.image_size or 0, config.canvas or 0
     refuse_if(
-        resized and entry.source not in ("image_files", "vectors"),
-        f"{entry.name} comes as images of {entry.size}x{entry.size}; "
-        "--image-size and --canvas cannot change that",
+        (size < (entry.size or 0) or canvas != entry.size) and entry.source not in ("image_files", "vectors"),
+        f"{entry.name} comes as images of {entry.size}x{entry.size}; --image-size can enlarge them alone, "
+        "and --canvas cannot change that",
+    )
+    refuse_if(
+        "canvas" in config.given and canvas < size,
+        f"--canvas {canvas} is smaller than --image-size {size}",
     )
     refuse_if(
         config.augment == "resized-crop" and (vectors or config.canvas != config.image_size),
@@ -62,6 +69,28 @@ def _images(config: Config, entry: Entry) -> None:
     )
     refuse_if(for_vectors and not vectors, f"--backbone {name} is for vectors, and {entry.name} holds images")
     refuse_if(vectors and not for_vectors, f"--backbone {name} is for images; vectors are learnt by mlp")
+
+
+def _pretrained(config: Config, spec: Spec) -> None:
+    """Refuse to freeze what is not there, to train what never learns, and a rate of nothing."""
+    stages = backbones.shape(config.backbone or "").stages
+    refuse_if(
+        isinstance(config.freeze, int) and config.freeze > stages,
+        f"--freeze {config.freeze}: {config.backbone} "
+        + (f"has {counted(stages, 'stage')}" if stages else "is frozen as a whole: all or none"),
+    )
+    refuse_if(
+        config.weights is None and "pretrained_lr" in config.given,
+        "--pretrained-lr: without effect, because there are no --weights",
+    )
+    if spec.trains:
+        return
+    why = f"{spec.name} trains nothing: it keeps the backbone and computes the classifier"
+    refuse_if(config.freeze != "all", f"--freeze {config.freeze}: {why}")
+    refuse_if(
+        config.coordination.coordinate != "none",
+        f"--coordinate {config.coordination.coordinate}: {why}, so there is no loss to coordinate",
+    )
 
 
 def _memory(config: Config, spec: Spec) -> None:
@@ -172,6 +201,10 @@ def idle_coordination(coordinate: str, given: Collection[str]) -> None:
 
 def unused(config: Config) -> list[str]:
     """List notes on given settings that change nothing; refuse them where nobody gave the reason for it."""
+    if not find_method(config.method).trains:
+        idle = [p for p in config.given if p.partition(".")[0] in (*index.STAGES, *TRAINING)]
+        flags = ", ".join(index.setting(path).flag for path in idle)
+        return [f"{flags}: without effect, because {config.method} trains nothing"] if idle else []
     notes = [note for stage in index.STAGES for note in _unused_schedule(stage, config)]
     c = config.coordination
     unused_names = index.without_effect(c.coordinate, c.host_kd)

@@ -14,7 +14,8 @@ from jioc.data.scenario import Scenario
 from jioc.device.distributed import ALONE, World
 from jioc.memory import Memory
 from jioc.methods import Spec, base, contract, find_method, load_method, own_options
-from jioc.nets.incremental import build, drawing_from
+from jioc.nets.incremental import backbone, build, drawing_from
+from jioc.nets.weights import Pretrained, read_weights
 from jioc.training.execution import Execution
 
 RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
@@ -32,13 +33,11 @@ class Plan:
     streamed: bool  # whether batches come from the disk
     execution: Execution
     world: World = ALONE
+    weights: Pretrained | None = None  # of the backbone, where the run begins with some
 
 
-def make_method(
-    config: Config, channels: int, generator: torch.Generator, device: torch.device
-) -> base.Method:
-    """Make the method of a resolved configuration, before its first task."""
-    cls, spec = load_method(config.method), find_method(config.method)
+def network_plan(config: Config, channels: int) -> dict[str, Any]:
+    """The plan of the method's network, before its first task."""
     plain: dict[str, Any] = {
         "backbone": config.backbone,
         "stem": config.stem,
@@ -48,10 +47,29 @@ def make_method(
         "head": "linear",
         "sizes": [],
     }
+    if config.freeze not in (None, "none"):
+        plain["freeze"] = config.freeze
+    return load_method(config.method).plan(plain)
+
+
+def pretrained(config: Config, channels: int) -> Pretrained | None:
+    """Read the weights that the configuration names; refuse those that do not fit its network."""
+    if config.weights is None:
+        return None
+    with torch.device("meta"):
+        empty = backbone(network_plan(config, channels), None)
+    return read_weights(config.weights, empty, config.backbone or "")
+
+
+def make_method(
+    config: Config, channels: int, generator: torch.Generator, device: torch.device
+) -> base.Method:
+    """Make the method of a resolved configuration, before its first task."""
+    cls, spec = load_method(config.method), find_method(config.method)
     assert config.memory is not None  # which would be room for every image
     room = {"none": (0, None), "all": (None, None), "exemplars": (config.memory, config.memory_per_class)}
     parts: dict[str, Any] = {
-        "net": build(cls.plan(plain), generator).to(device),
+        "net": build(network_plan(config, channels), generator).to(device),
         "memory": Memory(*room[spec.memory], config.select),
         "options": own_options(spec, config.options),
         "coordination": None

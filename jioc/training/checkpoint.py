@@ -196,6 +196,11 @@ class Checkpointer:
             self.world.barrier()
             raise Interrupted("stopped; the run can be resumed" if self.store is not None else "stopped")
 
+    def stop_if_asked(self) -> None:
+        """Raise `Interrupted` where nothing is trained, so that the task begins again."""
+        if self.world.any(self.stop()):
+            raise Interrupted("stopped; the run can be resumed" if self.store is not None else "stopped")
+
     def end_stage(self) -> None:
         """Save the run as a stage ends."""
         self._states.pop("now", None)

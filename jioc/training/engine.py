@@ -43,6 +43,7 @@ class Engine:
         augment: Augmentation,
         schedules: dict[str, Schedule],
         momentum: float,
+        pretrained_lr: float,
         execution: Execution,
         order: torch.Generator,
         noise: torch.Generator,
@@ -56,6 +57,7 @@ class Engine:
     ):
         self.batches, self.ema = Batches(train, augment, mix, noise), ema
         self.train, self.schedules, self.momentum = train, schedules, momentum
+        self.pretrained_lr = pretrained_lr  # as a share of the rate
         self.execution, self.device, self.world = execution, train.device, world
         self.order, self.noise = order, noise
         self.checkpointer, self.on_epoch, self.pulse, self.note = checkpointer, on_epoch, pulse, note
@@ -95,7 +97,9 @@ class Engine:
         saved = self.checkpointer.resume_stage()
         if saved is not None and saved.get("finished"):
             return
-        optimiser, set_lr = self._optimiser(trained, schedule.weight_decay or 0.0)
+        optimiser, set_lr = self._optimiser(
+            trained, schedule.weight_decay or 0.0, net.pretrained_parameters()
+        )
         nets.train(train_mode)
         if self.world.size > 1 and self.world.bn == "synchronised":
             batchnorm.synchronise(net)
@@ -268,18 +272,31 @@ class Engine:
         return compiling(*(len(self.train.own(part)) for part in parts))
 
     def _optimiser(
-        self, trained: list[nn.Parameter], weight_decay: float
+        self, trained: list[nn.Parameter], weight_decay: float, pretrained: list[nn.Parameter]
     ) -> tuple[torch.optim.SGD, Callable[[float], object]]:
-        """Make SGD, and a function that sets its rate.
+        """Make SGD, and a function that sets its rate; pretrained layers get a share of it.
 
         A CUDA graph needs the rate in a tensor, and momentum from the start.
         """
-        cuda = self.device.type == "cuda"
-        lr: Any = torch.zeros((), device=self.device) if cuda else 0.0
-        optimiser = torch.optim.SGD(trained, lr, self.momentum, weight_decay=weight_decay, fused=cuda)
+        cuda, slow = self.device.type == "cuda", {*pretrained} if self.pretrained_lr != 1 else set()
+        both = (
+            (1.0, [p for p in trained if p not in slow]),
+            (self.pretrained_lr, [p for p in trained if p in slow]),
+        )
+        groups: list[dict[str, Any]] = [
+            {"params": some, "lr": torch.zeros((), device=self.device) if cuda else 0.0}
+            for _, some in both if some
+        ]  # fmt: skip
+        shares = [share for share, some in both if some]
+        optimiser = torch.optim.SGD(groups, 0.0, self.momentum, weight_decay=weight_decay, fused=cuda)
         for p in trained:
             optimiser.state[p]["momentum_buffer"] = torch.zeros_like(p)
-        return optimiser, lr.fill_ if cuda else partial(optimiser.param_groups[0].__setitem__, "lr")
+
+        def set_lr(lr: float) -> None:
+            for group, share in zip(optimiser.param_groups, shares, strict=True):
+                group["lr"] = group["lr"].fill_(lr * share) if cuda else lr * share
+
+        return optimiser, set_lr
 
     def _steps(
         self, body: Body, nets: nn.ModuleList, trained: list[nn.Parameter], changing: list[Tensor]

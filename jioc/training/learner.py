@@ -18,7 +18,7 @@ import torch
 
 from jioc.config import Config, Options, make, plain
 from jioc.data import catalogue, loader
-from jioc.data.dataset import Dataset
+from jioc.data.dataset import Dataset, fitted
 from jioc.data.images.inputs import pixels_of
 from jioc.data.labelled import Part, labelled_images
 from jioc.data.scenario import Scenario
@@ -54,7 +54,9 @@ class Learner(Classifier):
         train, test = rows(dataset.train_y, labels), rows(dataset.test_y, labels)
         scenario = Scenario(dataset.classes, (len(labels),), train, test, False)
         refuse_empty(scenario)
-        return cls.taught(Run(preflight(config, dataset, scenario=scenario), None, callback, stop))
+        run = Run(preflight(config, fitted(dataset, config), scenario=scenario), None, callback, stop)
+        run.load_weights()
+        return cls.taught(run)
 
     @classmethod
     def taught(cls, run: Run, earlier: Self | None = None) -> Self:
@@ -155,7 +157,8 @@ class Learner(Classifier):
         exemplars = sum(map(len, self.exemplars or []))
         task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), exemplars)
         data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"], run.logits)
-        run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
+        if run.spec.trains:
+            run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)
         return self._of(run, self)
 
@@ -177,7 +180,7 @@ class Learner(Classifier):
         tests, seen = without_trained(self.judged.tests, dataset.train_x)
         whole, scenario = joined(self, tests, dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
-        plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario)
+        plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario, begins=False)
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
         self._take_up(run, reseed)
@@ -282,7 +285,7 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
         f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too",
     )
     refuse_if(
-        again and known == "add" and spec.memory == "none",
+        again and known == "add" and spec.memory == "none" and spec.trains,
         f"{spec.name} keeps no exemplars, so new images of old classes have no place",
     )
     new = [label for label, name in enumerate(dataset.classes) if name not in set(learnt.classes)]

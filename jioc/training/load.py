@@ -16,7 +16,7 @@ from jioc.data import catalogue
 from jioc.device.pick import pick_device
 from jioc.errors import Refused, first_line, refuse_if
 from jioc.files import open_regular
-from jioc.methods import base, of_model
+from jioc.methods import base, load_method, of_model
 from jioc.nets import incremental
 from jioc.resolve.derive import resolve
 from jioc.training import build, checkpoint, finite, model, store
@@ -135,7 +135,8 @@ def from_parts(
     shape = (c, h, w) if about.canvas is None else (c, about.canvas, about.canvas)
     side, augment = None if shape == about.image else w, _augment_from(about.augment)
     config = _config(about, method)
-    state: checkpoint.State = weights | {"teacher": learning and learning["teacher"], "memory": []}
+    to_learn = {name: learning and learning[name] for name in load_method(config.method).for_learning}
+    state: checkpoint.State = weights | to_learn | {"memory": []}
     _check_networks(about, state)
     made = build.make_method(config, c, torch.Generator(), device)
     _describe_networks(about, made, state)

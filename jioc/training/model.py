@@ -105,7 +105,7 @@ class Classifier:
         self.method.net.eval()
         images = self.preprocessing.images(pixels, self.device)
         scored: dict[str, list[Tensor]] = {}
-        for part in torch.arange(len(pixels), device=self.device).split(evaluate.AT_ONCE):
+        for part in torch.arange(len(pixels), device=self.device).split(evaluate.at_once(images.side)):
             for name, scores in self.method.readouts(images.plain(part)).items():
                 scored.setdefault(name, []).append(scores.float().cpu())
         joined = {name: torch.cat(parts) for name, parts in scored.items()}
@@ -189,7 +189,7 @@ class About(Options):
             "its tasks do not add up to its classes": sum(self.sizes) != n or len(self.counts) != n,
             "it has no mean and deviation for each channel": len(self.mean) != c or len(self.std) != c,
             f"no image is of {c}x{h}x{w} on a canvas of {side}": (
-                c * side * side > MOST_LEVELS or side < max(h, w) or (self.canvas and h != w)
+                c * side * side > MOST_LEVELS or (self.canvas and h != w)
             ),
             f"a network sees at most {MOST_SEEN:,} pixels, not {h}x{w}": h * w > MOST_SEEN,
         }
@@ -202,10 +202,11 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
     del state["memory"]
     nets = {name: value for name, value in state.items() if isinstance(value, dict) and "plan" in value}
     weights = {name: value["weights"] if name in nets else value for name, value in state.items()}
-    teacher = weights.pop("teacher", None)
+    unlearnt = {name: weights.pop(name, None) for name in classifier.method.for_learning}
     kinds = [name for name, kind in AUGMENTS.items() if type(prepared.augment) is kind]
     config = {key: v for key, v in plain(classifier.config).items() if key not in index.MACHINE}
-    names = {key: Path(config[key]).name or config[key] for key in ("method", "data")}  # without folders
+    places = [key for key in ("method", "data", "weights") if config[key]]
+    names = {key: Path(config[key]).name or config[key] for key in places}  # without folders
     c, h, w = prepared.shape
     about = {
         "format": FORMAT,
@@ -238,7 +239,7 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
         "held": [len(images) for images in classifier.exemplars],
         "images": torch.from_numpy(pixels),
         "generators": {name: {"kind": k, "state": s} for name, (k, s) in classifier.generators.items()},
-        "teacher": teacher,
+        **unlearnt,
     }
     return about, weights, learning
 

@@ -31,10 +31,12 @@ def preflight(
     dataset: Dataset,
     world: distributed.World = distributed.ALONE,
     scenario: scenarios.Scenario | None = None,
+    begins: bool = True,
 ) -> build.Plan:
     """Refuse what a run would refuse, before it has a folder; set the switches that torch has for a process.
 
-    `scenario`: the tasks, if they do not follow from the settings.
+    `scenario`: the tasks, if they do not follow from the settings; `begins`: whether the network is new, so
+    that pretrained weights are read.
     """
     scenario = scenario or scenarios.make(dataset, config)
     spec, device = find_method(config.method), pick.pick_device(config.device)
@@ -42,6 +44,7 @@ def preflight(
     _exemplars(config, dataset, len(scenario.classes), spec)
     streamed = build.streams(config.stream, dataset, scenario, device)
     execution = choose_execution(config, device, world)
+    weights = build.pretrained(config, dataset.channels) if begins else None
     if not registry.is_ours(registry.load_method(config.method)):
         try_method(config, dataset)
     if world.size > 1:
@@ -49,8 +52,9 @@ def preflight(
         images = dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()
         world.must_agree("code of the method", registry.sha256(config.method))
         world.must_agree("images", images)
+        world.must_agree("pretrained weights", weights and weights.about["sha256"])
     set_up_torch(execution, config.deterministic)
-    return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world)
+    return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world, weights)
 
 
 def _exemplars(config: Config, dataset: Dataset, classes: int, spec: Spec) -> None:

@@ -22,9 +22,10 @@ from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
 from jioc.results import Result
 from jioc.stopping import until
+from jioc.training.build import Plan
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
-from jioc.training.store import Store, refuse_taken
+from jioc.training.store import Store, has_checkpoint, refuse_taken
 
 
 def run(
@@ -63,6 +64,7 @@ def execute(
     resume: bool = False,
     callback: Callback | None = None,
     stop: Callable[[], bool] | None = None,
+    before: Callable[[Plan], None] | None = None,
 ) -> Result:
     """Run a resolved configuration, on the processes that torchrun has started."""
     with process_group(config.bn) as world:
@@ -70,7 +72,14 @@ def execute(
         if not world.first:
             out = callback = None
         return execute_on(
-            config, load_dataset, out=out, resume=resume, callback=callback, stop=stop, world=world
+            config,
+            load_dataset,
+            out=out,
+            resume=resume,
+            callback=callback,
+            stop=stop,
+            world=world,
+            before=before,
         )
 
 
@@ -84,11 +93,18 @@ def execute_on(
     stop: Callable[[], bool] | None,
     world: World = ALONE,
     on: Callable[[torch.device], AbstractContextManager[Any]] = nullcontext,
+    before: Callable[[Plan], None] | None = None,
 ) -> Result:
-    """Run a resolved configuration on the images that `read` gives, within the context `on(device)`."""
+    """Run a resolved configuration on the images that `read` gives, within the context `on(device)`.
+
+    `before`: is given the plan of a run that begins.
+    """
     if out is not None:
         refuse_taken(Path(out), config, resume)  # before images are decoded
-    plan = preflight(config, read(config, until(stop, callback)), world)
+    begins = out is None or not has_checkpoint(Path(out))
+    plan = preflight(config, read(config, until(stop, callback)), world, begins=world.broadcast(begins))
+    if before is not None and begins:
+        before(plan)
     store = None if out is None else Store(Path(out), config, resume)
     with nullcontext() if store is None else closing(store), on(plan.device):
         return Run(plan, store, callback, stop, command=repeat.line(config)).run_tasks()

@@ -1,5 +1,6 @@
 """The page to read first: a run is a loop over tasks. `run.py` starts it."""
 
+import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -28,7 +29,11 @@ from jioc.training.rebalance import rebalance, schedule
 from jioc.training.store import Store
 from jioc.types import Task
 
+ENOUGH = 5  # epochs after which a loss should be below that of guessing
+CHANCE = 0.97  # share of that loss
 ALL_KEPT = "the memory has room for every image, so each task trains on all that were seen, as joint does"
+
+UNTRAINED = "the features are those of a network that nothing has trained; --weights brings better ones"
 
 
 class Run:
@@ -72,6 +77,7 @@ class Run:
                 "rebalance": schedule(self.config.rebalance_epochs),
             },
             momentum=self.config.momentum,
+            pretrained_lr=self.config.pretrained_lr or 1.0,
             execution=plan.execution,
             order=self.generators["order"],
             noise=self.generators["noise"],
@@ -98,6 +104,7 @@ class Run:
         resumed = self.checkpointer.resume(self.note)
         self.tell_start()
         if not resumed:
+            self.load_weights()
             self.checkpointer.begin_task()
         elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
             self._save()  # killed after the task's checkpoint, before its result
@@ -107,6 +114,11 @@ class Run:
             self._save()
             self.tell(TaskEnd(self.rows[-1]))
         return self.result()
+
+    def load_weights(self) -> None:
+        """Begin with the pretrained weights, if there are any."""
+        if self.plan.weights is not None:
+            self.method.net.load_pretrained(self.plan.weights)
 
     def _finished(self) -> Result | None:
         """The result of a run that has ended before: it stays, whatever became of its checkpoints."""
@@ -190,8 +202,11 @@ class Run:
         """Logits (n, K) of training images under the test transform, in fp32."""
         return evaluate.plain_logits(net, self.train, index, self.world)
 
-    def features(self, net: Net, index: Tensor, as_trained: bool = False) -> Tensor:
-        """Unit-norm features (n, d) of training images, in fp32 or in a step's arithmetic."""
+    def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
+        """Features (n, d) of training images, of norm 1 or as they are, in fp32 or a step's arithmetic."""
+        if not unit:
+            stop = self.checkpointer.stop_if_asked if self.world.size == 1 else None
+            return evaluate.plain_features(net, self.train, index, self.world, stop)
         with self.engine.arithmetic() if as_trained else nullcontext():
             return evaluate.unit_features(net, self.train, index, self.world)
 
@@ -207,6 +222,7 @@ class Run:
             config=settings.plain(self.config),
             environment=self.environment,
             method=self.record.model_dump(mode="json"),
+            weights=self.method.net.plan.get("weights"),
             headline=self.spec.headline,
             classes=self.scenario.classes,
             counts=self.scenario.counts,
@@ -257,6 +273,8 @@ class Run:
             self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
         if self.keeps_all:
             self.note(ALL_KEPT)
+        if not self.spec.trains and self.plan.weights is None and not self.done:
+            self.note(UNTRAINED)
         if self.store is not None and self.record.sha256 is None and not registry.is_ours(type(self.method)):
             self.note(
                 f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
@@ -288,9 +306,22 @@ class Run:
             self.tell(Note(text))
 
     def _on_epoch(self, epoch: Epoch) -> None:
+        if epoch.epoch == epoch.epochs >= ENOUGH and epoch.stage != "second":
+            self._note_chance(epoch)
         if self.store is not None:
             self.store.log(asdict(epoch))
         self.tell(epoch)
+
+    def _note_chance(self, last: Epoch) -> None:
+        """Note a task whose loss is still that of guessing."""
+        sizes, loss = self.scenario.sizes[: last.task], last.terms.get("cls", 0.0)
+        classes = sizes[-1] if self.spec.memory == "none" else sum(sizes)
+        if self.method.coordination is None and classes > 1 and loss > CHANCE * math.log(classes):
+            self.note(
+                f"task {last.task}: after {last.epochs} epochs the loss is {loss:.2f}, and guessing among "
+                f"{classes} classes gives {math.log(classes):.2f}, so that next to nothing was learnt; a "
+                "smaller --lr, a smaller --batch-size or --weights may help"
+            )
 
     # --- files ---
 

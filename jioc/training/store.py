@@ -94,6 +94,13 @@ class Store:
         self._log.truncate(min(size, self.log_size))
 
 
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run in a folder has something to go on from, or has ended."""
+    with os_errors(f"the run's folder {str(folder)!r} cannot be used"):
+        checkpoints = folder / "checkpoint"
+        return (folder / "result.json").exists() or (checkpoints.is_dir() and any(checkpoints.iterdir()))
+
+
 def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
     """Refuse a folder that holds something else than the beginning of this run."""
     name = repr(str(folder))
@@ -109,12 +116,13 @@ def refuse_taken(folder: Path, config: Config, resume: bool) -> None:
 def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
     """Refuse a folder whose run has other settings. `kept`: the settings of that run.
 
-    Images and a method's file may have moved: their checksums are compared once they have been read.
+    Images, a method's file and pretrained weights may have moved: checksums are compared once they have been
+    read, and the run holds its weights itself.
     """
-    for name in ("data", "method"):
-        was, now = str(kept.get(name)), getattr(config, name)
+    for name in ("data", "method", "weights"):
+        was, now = str(kept.get(name)), str(getattr(config, name))
         if Path(was).name == Path(now).name and not {was, now} & DATASETS.keys():
-            kept = kept | {name: now}
+            kept = kept | {name: getattr(config, name)}
     differ = [name for name in differences(kept, plain(config)) if name not in index.MACHINE]
     refuse_if(differ, f"{str(folder)!r} holds another run: {', '.join(differ)} differ; choose another --out")
 

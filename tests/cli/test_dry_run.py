@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from helpers.learning import most_coordination
 from jioc.cli import dry_run as estimate
 from jioc.cli.main import main
 from jioc.config import values as settings
@@ -73,7 +74,7 @@ def test_every_method_can_be_timed(
     method: str, small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(estimate, "SPELL", 0.0)
-    word = "ic" if SPECS[method].memory == "none" else "jioc"
+    word = most_coordination(method)
     config = resolve(settings.make(method=method, coordination={"coordinate": word}, **small))
     found = estimate.measured(Run(preflight(config, load_dataset(config))))
     assert found.images > 0 and found.training > 0 and found.looking > 0

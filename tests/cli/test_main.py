@@ -23,7 +23,10 @@ from jioc.cli.main import main
         (["run", "icarl", "--memory"], "--memory"),
         (["run", "icarl", "--data", "cifar1000"], "unknown data set 'cifar1000'; did you mean 'cifar100'?"),
         (["run", "icarl", "--data", "imagenet100"], "'imagenet100' is known by its folder alone"),
-        (["run", "icarl", "--backbone", "resnet33"], "unknown backbone 'resnet33'; did you mean 'resnet32'?"),
+        (
+            ["run", "icarl", "--backbone", "resnet132"],
+            "unknown backbone 'resnet132'; did you mean 'resnet32'?",
+        ),
         (["run", "icarl", "--coordinate", "joic"], "did you mean 'jioc'?"),
         (["run", "icarl", "--long-tail", "0.5"], "--long-tail"),
         (["run", "icarl", "--temperature", "0"], "--temperature"),

@@ -16,7 +16,7 @@ from jioc.errors import Refused
         ("epochs", "'later' has 'epochs'"),
         ("first_epochs", "'first' has 'epochs'"),
         ("coordinate", "'coordination' has 'coordinate'"),
-        ("kd_weight", "a method's own are in 'options'"),
+        ("sinkhorn", "a method's own are in 'options'"),
         ("memorry", "did you mean 'memory'?"),
     ],
 )

@@ -29,7 +29,9 @@ def test_sizes_and_stems_are_recorded_and_can_be_changed(name: str) -> None:
     assert (c.image_size, c.backbone, c.stem, find_dataset(name).tasks) == DEFAULTS[name]
     if name.startswith("cifar"):
         with pytest.raises(Refused, match="comes as images of 32x32"):
-            resolve(settings.make(method="icarl", data=name, image_size=64))
+            resolve(settings.make(method="icarl", data=name, image_size=24))
+        c = resolve(settings.make(method="icarl", data=name, image_size=64))
+        assert (c.image_size, c.canvas) == (64, 32)  # enlarged on the device
     else:
         c = resolve(settings.make(method="icarl", data=name, image_size=48, stem="cifar-pool"))
         assert (c.image_size, c.canvas, c.stem) == (48, 48, "cifar-pool")

@@ -56,6 +56,8 @@ CSV_RUN = Line(
 CHECK = Line("data check HERE/photos --image-size 8", ("photos", "cache"), ("cache",))
 ORDER = Line(f"{RUN} --order order --dry-run", ("photos", "order"), ("cache",))
 IMAGE = Line("predict run odd.png", ("run",))
+WEIGHTS = Line(f"{RUN} --weights weights.pth --dry-run", ("photos", "cache"), ("cache",))
+SAFETENSORS = Line(f"{RUN} --weights weights.safetensors --dry-run", ("photos", "cache"), ("cache",))
 
 GRID_RUN = "G/none-epochs-1-seed1"
 READERS: dict[str, list[Line]] = {  # a place where a file is read, and the commands that read it
@@ -77,6 +79,8 @@ READERS: dict[str, list[Line]] = {  # a place where a file is read, and the comm
     "photos.csv": [CSV, CSV_RUN],
     "order": [ORDER],
     "odd.png": [IMAGE],
+    "weights.pth": [WEIGHTS],
+    "weights.safetensors": [SAFETENSORS],
     "photos/0/1.png": [CHECK, EVALUATE],
     "photos/5": [CHECK],
     "cache/*/about.json": [CHECK],

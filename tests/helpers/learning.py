@@ -9,10 +9,17 @@ import torch
 from jioc.config import make
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
+from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
+
+
+def most_coordination(method: str) -> str:
+    """The word of --coordinate for as much of JIOC as a method of ours bears."""
+    spec = SPECS[method]
+    return "none" if not spec.trains else "ic" if spec.memory == "none" else "jioc"
 
 
 def new_run(dataset: Dataset | None = None, **values: Any) -> Run:

@@ -27,7 +27,7 @@ CIFAR: dict[str, Any] = {
 def test_weights_are_counted_as_the_network_has_them(name: str, stem: str, cosine: bool) -> None:
     plan = {"backbone": name, "stem": stem, "channels": 3, "cosine": cosine, "maps": False}
     net = build(plan | {"head": "linear", "sizes": []})
-    assert catalogue.weights(name, stem, 3, cosine) == sum(p.numel() for p in net.backbone.parameters())
+    assert catalogue.parameters(name, stem, 3, cosine) == sum(p.numel() for p in net.backbone.parameters())
 
 
 @pytest.mark.parametrize("method", SPECS)

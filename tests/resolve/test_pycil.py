@@ -203,7 +203,7 @@ def test_coil_keeps_two_thousand_as_in_its_code(file: Any) -> None:
             {"dataset": "imagenet100"},
             "'imagenet100' is known by its folder alone, the one that holds train and val",
         ),
-        ({"convnet_type": "resnet34"}, "unknown backbone 'resnet34'; did you mean 'resnet32'?"),
+        ({"convnet_type": "resnet132"}, "unknown backbone 'resnet132'; did you mean 'resnet32'?"),
         (
             {"convnet_type": "cosine_resnet32"},
             "icarl is here without cosine_ networks; resnet32 would be known",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.learning import new_run, some
+from helpers.learning import most_coordination, new_run, some
 from helpers.runs import same_state
 from jioc.config import Config
 from jioc.config import values as settings
@@ -45,7 +45,7 @@ def parted(digits: Dataset, method: str, **more: Any) -> tuple[Run, Learner]:
 def test_two_tasks_in_one_run_and_the_second_learnt_on_give_the_same_bits(
     digits: Dataset, method: str
 ) -> None:
-    coordinate = "ic" if SPECS[method].memory == "none" else "jioc"
+    coordinate = most_coordination(method)
     run, learner = parted(digits, method, coordination={"coordinate": coordinate})
     mine, theirs = run.method.state(), learner.method.state()
     held, kept = mine.pop("memory"), theirs.pop("memory")

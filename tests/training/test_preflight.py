@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from helpers.learning import most_coordination
 from helpers.paths import ROOT
 from helpers.runs import logged
 from jioc.config import make
@@ -64,7 +65,7 @@ def test_every_method_of_ours_keeps_the_rules_in_a_trial(
     method: str, coordinate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jioc.methods.registry.is_ours", lambda cls: False)  # so that the rules are asked for
-    word = "ic" if coordinate == "jioc" and SPECS[method].memory == "none" else coordinate
+    word = most_coordination(method) if coordinate == "jioc" else coordinate
     config = resolve(make(method=method, coordination={"coordinate": word}))
     run = trial(config, load_dataset(config))
     run.learn_next()

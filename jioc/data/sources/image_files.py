@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jioc.config import Config
 from jioc.data.augment.crops import usual_augment
-from jioc.data.catalogue import Entry, cache_folder, usual_canvas, usual_tasks
+from jioc.data.catalogue import IMAGENET, Entry, cache_folder, usual_canvas, usual_tasks
 from jioc.data.dataset import Dataset
 from jioc.data.find import image_size
 from jioc.data.images import cache
@@ -31,8 +31,6 @@ from jioc.errors import Refused, refuse_if
 from jioc.events import Callback, Note
 from jioc.files import read_text
 
-IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-
 
 def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bool) -> Dataset:
     """Load an official set, or the images of a folder or csv."""
@@ -43,8 +41,7 @@ def load(entry: Entry, where: Path, config: Config, tell: Callback, thorough: bo
         raise Refused(f"{str(where)!r} holds no image to train on{first}")
     size = config.image_size or image_size(entry)
     canvas = config.canvas or usual_canvas(size)
-    refuse_if(canvas < size, f"--canvas {canvas} is smaller than --image-size {size}")
-    colour = "rgb" if known and config.colour == "auto" else config.colour
+    colour = "rgb" if (known or config.weights) and config.colour == "auto" else config.colour
     seed, share = config.split_seed, config.test_share
     images = cache.open_or_build(
         listing,

@@ -44,10 +44,10 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> float:
     return ((a.double() - b).norm() / b.norm()).item()
 
 
-NARROW = Shape((16, 32, 64), 1, "A", "")
-PAIR = Shape((16, 32), 1, "B", "")
-DEEP = Shape((16, 32, 64, 128), 1, "B", "")
-WIDE = Shape((64, 128), 1, "B", "")  # channels in blocks, a shortcut with weights
+NARROW = Shape((16, 32, 64), (1, 1, 1), "A", "")
+PAIR = Shape((16, 32), (1, 1), "B", "")
+DEEP = Shape((16, 32, 64, 128), (1, 1, 1, 1), "B", "")
+WIDE = Shape((64, 128), (1, 1), "B", "")  # channels in blocks, a shortcut with weights
 
 
 def mend_interpreter() -> None:
@@ -188,6 +188,8 @@ def test_they_serve_no_batch_without_variance_and_no_frozen_statistics() -> None
     assert not fits(net, x.clone().requires_grad_())
     net.bn.eval()
     assert not fits(net, x)
+    bottlenecks = Shape((16, 32), (1, 1), "B", "", bottleneck=True)
+    assert not fits(made(bottlenecks, "cpu"), x)
 
 
 @pytest.mark.extras

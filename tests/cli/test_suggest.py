@@ -1,0 +1,70 @@
+"""What a run says that names no method, learns nothing, or will take long."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+import jioc
+from helpers.learning import new_run
+from helpers.photographs import photographs
+from helpers.runs import collect_notes
+from jioc.cli import dry_run
+from jioc.cli.main import main
+from jioc.resolve import suggest
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return photographs(tmp_path_factory.mktemp("photos"), 10, ("disc", "square", "ring", "star"))
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_photographs_without_a_method_get_one_and_the_reason(
+    installed: bool, photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suggest, "package_folder", lambda name: Path() if installed else None)
+    settings, why = suggest.method_for(str(photos), trains=False) or ({}, "")
+    if installed:
+        assert settings == {"method": "ranpac", "weights": "efficientnet-lite0"} and "trains nothing" in why
+    else:
+        assert settings == {"method": "icarl", "batch_size": 4, "later": {"lr": 0.1 * 4 / 128}}
+        assert "jioc[pretrained]" in why  # 20 images a task: five steps of four
+    assert (suggest.method_for(str(photos), trains=True) or ({}, ""))[0]["method"] == "icarl"
+    assert suggest.method_for("digits", trains=False) is None
+
+
+def test_a_run_without_a_method_says_what_it_takes_and_flags_stand_over_it(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(suggest, "package_folder", lambda name: None)
+    words = ["--data", str(photos), "--image-size", "16", "--epochs", "1", "--batch-size", "16"]
+    assert main(["run", *words, "--out", str(tmp_path / "run"), "--device", "cpu"]) == 0
+    assert "note: no method is named: taking icarl from scratch" in capsys.readouterr().err
+    config = (tmp_path / "run" / "config.yaml").read_text()
+    assert "method: icarl" in config and "batch_size: 16" in config and "lr: 0.003125" in config
+    assert main(["run", "--data", "digits"]) == 2
+    assert "jioc run needs a method" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rate", [1e-9, 0.1])
+def test_a_loss_that_has_not_left_chance_is_noted(rate: float) -> None:
+    notes: list[str] = []
+    jioc.run(
+        method="replay", data="digits", task_sizes=(3, 7), memory=30, device="cpu", batch_size=400,
+        first={"epochs": 5, "lr": rate}, later={"epochs": 1}, callback=collect_notes(notes),
+    )  # fmt: skip
+    told = f"guessing among 3 classes gives {math.log(3):.2f}"
+    assert any(told in text for text in notes) == (rate < 0.1)
+
+
+def test_a_run_of_hours_is_announced_with_what_would_shorten_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = new_run(method="icarl", data="digits", device="cpu")
+    monkeypatch.setattr(dry_run, "measured", lambda run: (1_000_000, 7300.0))
+    dry_run.note_if_long(run.plan)
+    assert capsys.readouterr().err == ""  # so little is not even timed
+    monkeypatch.setattr(dry_run, "LONG", 0)
+    dry_run.note_if_long(run.plan)
+    assert "this run will take about 2.0 h here (1,000,000 images" in capsys.readouterr().err

@@ -202,7 +202,11 @@ def glance(run: Run, task: Task) -> float:
     def timed() -> float:
         started = time.perf_counter()
         every = map_images(
-            lambda part: run.method.readouts(run.test.plain(part))["cnn"], index, run.method.net, run.world
+            lambda part: run.method.readouts(run.test.plain(part))["cnn"],
+            index,
+            run.method.net,
+            run.test,
+            run.world,
         )
         torch.cat(every).sum().item()  # waits for the device
         return time.perf_counter() - started

@@ -164,9 +164,9 @@ def _announce(source: Path, word: object) -> None:
 
 
 def _config(args: argparse.Namespace, method: str, spec: Spec, usual: Values) -> tuple[Config, list[str]]:
-    """The resolved settings of the flags over those of a file, a preset or a suggestion, with notes on the file.
+    """The resolved settings of the flags over those of a file, with notes on the file.
 
-    `usual`: the settings of the preset or of the suggestion.
+    `usual`: in place of a file's, the settings of a preset, or those suggested.
     """
     refuse_if(usual and (args.config or args.pycil), "a preset and a file of settings exclude each other")
     file, notes = (usual, []) if usual else _file(args)

@@ -163,14 +163,16 @@ def exemplar_bytes(g: Group, images: int, classes: int) -> int:
 
 
 def parameters(config: Values, sizes: list[int], channels: int) -> int | None:
-    """Count the parameters of the network that answers after these tasks; None if the method is not ours."""
+    """Count the parameters of the network that answers after these tasks; None where that is not known."""
     method, name = str(config.get("method")), str(config.get("backbone"))
-    if method not in labels.SPECS or name not in catalogue.BACKBONES:
+    if method not in labels.SPECS or not labels.SPECS[method].trains or name not in catalogue.BACKBONES:
         return None
-    head, classes = HEADS.get(method, "linear"), sum(sizes)
+    head, classes, form = HEADS.get(method, "linear"), sum(sizes), catalogue.BACKBONES[name]
     one = catalogue.parameters(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))
+    if one is None or isinstance(form, catalogue.Mobile):
+        return None
     backbones = {"der": len(sizes), "foster": min(2, len(sizes))}.get(method, 1)
-    width = backbones * catalogue.shape(name).widths[-1]
+    width = backbones * form.widths[-1] * (4 if isinstance(form, catalogue.Shape) and form.bottleneck else 1)
     rows = {"proxies": 10 * classes * width + 1, "cosine": classes * width + 1}
     rows["corrected"] = classes * (width + 1) + 2 * len(sizes)
     return backbones * one + rows.get(head, classes * (width + 1))

@@ -62,7 +62,7 @@ def test_a_run_of_hours_is_announced_with_what_would_shorten_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = new_run(method="icarl", data="digits", device="cpu")
-    monkeypatch.setattr(dry_run, "measured", lambda run: (1_000_000, 7300.0))
+    monkeypatch.setattr(dry_run, "measured", lambda run: dry_run.Estimate(1_000_000, 7000.0, 300.0))
     dry_run.note_if_long(run.plan)
     assert capsys.readouterr().err == ""  # so little is not even timed
     monkeypatch.setattr(dry_run, "LONG", 0)

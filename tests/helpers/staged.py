@@ -81,6 +81,8 @@ if __name__ == "__main__":
     replace("jioc.training.run", execute=play)
     replace("jioc.grid.pack", pack=pack)
     replace("jioc.data.load", load_dataset=None)
+    if "--dry-run" not in sys.argv:
+        replace("jioc.cli.dry_run", note_if_long=None)
     terminal.REFRESH = 0.03
     demo.ProcessPoolExecutor, demo.one = Threads, one  # type: ignore[misc,assignment]
     status = main(sys.argv[1:])

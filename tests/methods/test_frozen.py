@@ -174,7 +174,7 @@ def test_settings_of_training_are_noted_and_a_dry_run_estimates(
     )
     told = capsys.readouterr()
     assert "note: --epochs: without effect, because simplecil trains nothing" in told.err
-    assert "1,797 images through the network" in told.out
+    assert "1,258 images through the network" in told.out
 
 
 def test_the_estimator_gives_probabilities_of_images(digits: Dataset) -> None:

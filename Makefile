@@ -8,7 +8,7 @@ space := $() $()
 SECONDS := 600
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check reference fuzz test-extras clean
+.PHONY: demo test lint check reference docs release fuzz test-extras clean
 
 demo: .venv/installed
 	$(BIN)/jioc demo
@@ -27,6 +27,15 @@ check: lint test
 reference: .venv/installed
 	$(BIN)/python -m jioc.cli.reference > docs/settings.md
 
+# the site, into build/site; a warning, a wrong link or anything loaded from elsewhere is an error. To read it with its
+# search: python -m http.server -d build/site
+docs: .venv/documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# sdist and wheel into dist/, checked, installed and used where there is no checkout; nothing is uploaded
+release: .venv/released
+	$(BIN)/python .ci/release.py
+
 # attacks on every command, for so long, on every core; what failed is kept in fuzz-failures/
 fuzz: .venv/tested
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS)
@@ -42,6 +51,14 @@ test-extras: .venv/extras
 
 .venv/tested: .venv/installed
 	$(INSTALL) -e '.[dev]'
+	touch $@
+
+.venv/documented: .venv/installed
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
+.venv/released: .venv/installed
+	$(INSTALL) -e '.[release]'
 	touch $@
 
 .venv/extras: .venv/tested

@@ -22,20 +22,20 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
     rows = {row["variant"]: row for row in measured["rows"]}
     alone, packed = rows[ALONE], rows[PACKED]
     quickest = min(runs.read([table6]), key=seconds)
+    device = measured["device"].removeprefix("NVIDIA ")
     fast = (
-        f"- **Fast.** On one {measured['device'].removeprefix('NVIDIA ')} ResNet32 trains, beside its teacher, at "
-        f"{alone['images_per_second']:,.0f} images a second, {alone['ratio']:.0f} times the usual PyTorch loop; six runs "
-        f"packed on the GPU at {packed['images_per_second']:,.0f}, **{packed['ratio']:.0f} times** "
-        "([how](docs/performance.md)). "
+        f"- **Fast.** On one {device} ResNet32 trains, beside its teacher, at "
+        f"{alone['images_per_second']:,.0f} images a second, {alone['ratio']:.0f} times the usual PyTorch loop; six runs packed on the GPU at "
+        f"{packed['images_per_second']:,.0f}, **{packed['ratio']:.0f} times** ([how](docs/performance.md)). "
         f"The {len(quickest.result.tasks)} tasks of a full CIFAR-100 run take {seconds(quickest):.0f} s."
     )
     exact = (
-        "- **Exact.** A run that is killed at any moment goes on to the same weights, **bit for bit**; every result "
-        "carries its command, commit, seed and machine."
+        "- **Exact.** A run that is killed at any moment goes on to the same weights, **bit for bit**; "
+        "every result carries its command, commit, seed and machine."
     )
     checked = (
-        "- **Checked.** The paper's tables are recipes, every cell is compared with what was run, and what does not agree "
-        "is said ([verdicts](docs/results.md), [cell by cell](docs/coverage.md))."
+        "- **Checked.** The paper's tables are recipes, every cell is compared with what was run, and what "
+        "does not agree is said ([verdicts](docs/results.md), [cell by cell](docs/coverage.md))."
     )
     return "\n".join([fast, exact, checked])
 

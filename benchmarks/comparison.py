@@ -21,7 +21,6 @@ from jioc.report.tables import cell, number, spread
 from jioc.resolve import recipes
 from jioc.text import counted
 
-
 SHORT = ("icarl", "wa", "bic", "podnet", "foster", "der")
 BOUNDS = {"finetune": "without exemplars", "joint": "with every image kept"}
 Columns = dict[str, dict[str, Group]]  # by place and name
@@ -69,14 +68,14 @@ def short(results: Path = RESULTS / "comparison") -> str:
         names = (title, f"{title} + JIOC")
         cells = [figures(column.get(name))[0] for column in by_place.values() for name in names]
         lines.append(f"| {' | '.join([title, *cells])} |")
-    bounds = [
-        f"{words} {' and '.join(figures(column.get(runs_of(method, column)))[0] for column in by_place.values())}"
-        for method, words in BOUNDS.items()
-    ]
+    bounds = []
+    for method, words in BOUNDS.items():
+        both = [figures(column.get(row_of(method, column)))[0] for column in by_place.values()]
+        bounds.append(f"{words} {' and '.join(both)}")
     return "\n".join([*lines, "", f"For scale: {'; '.join(bounds)}."])
 
 
-def runs_of(method: str, column: dict[str, Group]) -> str:
+def row_of(method: str, column: dict[str, Group]) -> str:
     """The name of a method's row without coordination."""
     return next((n for n, g in column.items() if g.config["method"] == method), "")
 

@@ -28,8 +28,15 @@ LINES = {  # row of the comparison: colour in the light and in the dark, dash
     "iCaRL": ("#B34F00", "#F0A04B", "--"),
     "Finetune": ("#5f6368", "#a6acb3", "--"),
 }
-BARS = {"the usual loop": "the usual\nPyTorch loop", ALONE: "jioc,\none run", PACKED: "jioc,\nsix runs packed"}
-INK = {"light": ("#1c1f23", "#5f6368", "#ffffff", "#e4e6e9"), "dark": ("#e8eaed", "#a6acb3", "#0d1117", "#30363d")}
+BARS = {
+    "the usual loop": "the usual\nPyTorch loop",
+    ALONE: "jioc,\none run",
+    PACKED: "jioc,\nsix runs packed",
+}
+INK = {
+    "light": ("#1c1f23", "#5f6368", "#ffffff", "#e4e6e9"),
+    "dark": ("#e8eaed", "#a6acb3", "#0d1117", "#30363d"),
+}
 Found = tuple[str, dict[str, list[float]], dict[str, Any]]
 
 
@@ -50,7 +57,11 @@ def description(what: Found) -> str:
     """What the picture shows, in words."""
     place, curves, measured = what
     lines = [f"{name}: {', '.join(f'{value:.1f}' for value in values)}" for name, values in curves.items()]
-    rates = [f"{row['variant']}: {row['images_per_second']:,.0f}" for row in measured["rows"] if row["variant"] in BARS]
+    rates = [
+        f"{row['variant']}: {row['images_per_second']:,.0f}"
+        for row in measured["rows"]
+        if row["variant"] in BARS
+    ]
     return "; ".join([f"CIFAR-100, {place}", *lines, *rates])
 
 
@@ -77,9 +88,14 @@ def draw(what: Found, scheme: str) -> bytes:
             colour = LINES[name][scheme == "dark"]
             left.plot(range(1, len(values) + 1), values, LINES[name][2], color=colour, linewidth=1.8)
             left.annotate(
-                f"{name} {values[-1]:.0f}", (len(values), ends[name]), xytext=(6, 0), textcoords="offset points",
-                color=colour, va="center", annotation_clip=False,
-            )  # fmt: skip
+                f"{name} {values[-1]:.0f}",
+                (len(values), ends[name]),
+                xytext=(6, 0),
+                textcoords="offset points",
+                color=colour,
+                va="center",
+                annotation_clip=False,
+            )
         left.set_title(f"Accuracy after each task: CIFAR-100, {place}", loc="left")
         left.set(xlabel="task of ten new classes", ylabel="% right of all classes so far", ylim=(0, 100))
         left.set_xlim(1, len(next(iter(curves.values()))) + 2.6)
@@ -87,7 +103,9 @@ def draw(what: Found, scheme: str) -> bytes:
         rates = {row["variant"]: row for row in measured["rows"]}
         rows = [rates[name] for name in BARS]
         colours = [soft, *[LINES["DER"][scheme == "dark"]] * 2]
-        bars = right.barh([*BARS.values()], [row["images_per_second"] / 1000 for row in rows], color=colours, height=0.6)
+        bars = right.barh(
+            [*BARS.values()], [row["images_per_second"] / 1000 for row in rows], color=colours, height=0.6
+        )
         right.bar_label(bars, [f" {row['ratio']:.0f}×" for row in rows], color=ink, fontweight="bold")
         right.invert_yaxis()
         right.set_xlim(0, 1.15 * max(row["images_per_second"] for row in rows) / 1000)

@@ -19,7 +19,7 @@ from jioc import events, results
 from jioc.cli.main import COMMANDS
 from jioc.cli.main import main as command
 
-WIDTH = "100"  # columns of a help text
+WIDTH = "88"  # columns of a help text
 BAR = r"\|"  # of `str | None`, in a cell of a table
 LONG = r"\b(?:(?:jioc|torch|numpy|typing|collections)\.(?:\w+\.)*)"  # where a class of a signature lives
 
@@ -62,9 +62,9 @@ def result() -> str:
     """The classes of result.json with their fields; what a field means is the comment beside it."""
     parts = [
         "# result.json",
-        "Written by every run, read by `jioc table` and `jioc report`. `jioc.results.read(path)` checks a file and returns a "
-        "`Result`; its fields can be read as attributes or as in the file: `result.average[\"cnn\"]`, "
-        "`result[\"average\"][\"cnn\"]`. Accuracies are in percent, unrounded.",
+        "Written by every run, read by `jioc table` and `jioc report`. `jioc.results.read(path)` checks a "
+        "file and returns a `Result`; its fields can be read as attributes or as in the file: "
+        '`result.average["cnn"]`, `result["average"]["cnn"]`. Accuracies are in percent, unrounded.',
     ]
     records = [kind for kind in _classes(results) if issubclass(kind, results.Record)]
     for kind in sorted(records[1:], key=lambda kind: kind is not results.Result):
@@ -102,7 +102,11 @@ def python() -> str:
         *(part for name in jioc.__all__ if name[0] != "_" for part in _entry(f"jioc.{name}")),
         "## Events",
         "`jioc.run(callback=…)` calls back with objects of these classes of `jioc.events`.",
-        *(part for kind in _classes(events) for part in (f"### {kind.__name__}", _signature(kind), _text(kind))),
+        *(
+            part
+            for kind in _classes(events)
+            for part in (f"### {kind.__name__}", _signature(kind), _text(kind))
+        ),
     ]
     return "\n\n".join([*(part for part in parts if part), ""])
 
@@ -132,12 +136,16 @@ def _functions(module: ModuleType) -> dict[str, Any]:
 
 def _methods(kind: type) -> dict[str, Any]:
     """What the class itself defines for others, in the order of its source."""
-    return {n: f for n, f in vars(kind).items() if inspect.isfunction(f) and not n.startswith("_") and f.__doc__}
+    return {
+        n: f for n, f in vars(kind).items() if inspect.isfunction(f) and not n.startswith("_") and f.__doc__
+    }
 
 
 def _classes(module: ModuleType) -> list[type]:
     """The classes of a module, in the order of its source."""
-    found = [kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__]
+    found = [
+        kind for _, kind in inspect.getmembers(module, inspect.isclass) if kind.__module__ == module.__name__
+    ]
     return sorted(found, key=lambda kind: inspect.getsourcelines(kind)[1])
 
 

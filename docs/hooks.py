@@ -49,8 +49,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Turn links out of this folder into links to the site's pages, or into text where there is none."""
     at = page.file.src_uri
     source = ROOT / PROJECT[at] if at in PROJECT else HERE / at
-    if at in generated():
-        return markdown
     text = LINK.sub(lambda link: f"]({moved(link[1], source, at)}{link[2] or ''})", markdown)
     text = re.sub(r"\[([^\]]*)\]\(nowhere[^)]*\)", r"\1", text)
     return "".join(part if i % 2 else spaced(part) for i, part in enumerate(FENCE.split(text)))
@@ -59,7 +57,9 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 def moved(target: str, source: Path, at: str) -> str:
     """The path of a page in the site, from the page `at`."""
     path = (source.parent / target).resolve()
-    names = {(ROOT / source).resolve(): name for name, source in PROJECT.items()} | {ROOT / "README.md": "index.md"}
+    names = {(ROOT / source).resolve(): name for name, source in PROJECT.items()} | {
+        ROOT / "README.md": "index.md"
+    }
     if path in names:
         place = names[path]
     elif path.is_relative_to(HERE):
@@ -70,7 +70,11 @@ def moved(target: str, source: Path, at: str) -> str:
 
 
 def spaced(text: str) -> str:
-    """Begin a list that follows a line of text with an empty line, as Python-Markdown wants it."""
+    """Write what Python-Markdown reads otherwise than a forge.
+
+    A list that follows a line of text begins with an empty line, and a bar in code is not escaped.
+    """
+    text = re.sub(r"`[^`\n]*`", lambda code: code[0].replace(r"\|", "|"), text)
     return re.sub(r"^((?![-*\d|#<> ]).+)\n(?=(?:[-*]|\d+\.) )", r"\1\n\n", text, flags=re.MULTILINE)
 
 

@@ -17,11 +17,13 @@ STYLE = """
 text { font: 15px system-ui, sans-serif; fill: #1c1f23 } .small { font-size: 13px } .bold { font-weight: 600 }
 .soft { fill: #5f6368 } .ground { fill: #fff } .box { fill: #f1f3f5; stroke: #c3c8ce }
 .t0 { fill: #0072b2 } .t1 { fill: #b34f00 } .t2 { fill: #00795a } .on { fill: #fff } .faint { opacity: .25 }
-.line { stroke: #5f6368; stroke-width: 1.5; fill: none } .tip { fill: #5f6368 } .hot { stroke: #b3005e; fill: none; stroke-width: 2 }
-.hottip, .hottext { fill: #b3005e }
+.line { stroke: #5f6368; stroke-width: 1.5; fill: none } .tip { fill: #5f6368 }
+.hot { stroke: #b3005e; fill: none; stroke-width: 2 } .hottip, .hottext { fill: #b3005e }
 @media (prefers-color-scheme: dark) {
-text { fill: #e8eaed } .soft { fill: #a6acb3 } .ground { fill: #1b1e23 } .box { fill: #2a2e35; stroke: #4a5058 }
-.t0 { fill: #56b4e9 } .t1 { fill: #f0a04b } .t2 { fill: #35c79a } .on { fill: #111418 } .line { stroke: #a6acb3 } .tip { fill: #a6acb3 }
+text { fill: #e8eaed } .soft { fill: #a6acb3 } .ground { fill: #1b1e23 }
+.box { fill: #2a2e35; stroke: #4a5058 }
+.t0 { fill: #56b4e9 } .t1 { fill: #f0a04b } .t2 { fill: #35c79a }
+.on { fill: #111418 } .line { stroke: #a6acb3 } .tip { fill: #a6acb3 }
 .hot { stroke: #ff7ab8 } .hottip, .hottext { fill: #ff7ab8 } }
 """
 
@@ -49,13 +51,16 @@ def chip(x: float, y: float, word: str, task: int, w: float = 52, faint: bool = 
 
 
 def picture(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}">'
+    size = f'viewBox="0 0 {width} {height}" role="img" aria-label="{escape(title)}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>'
     ground = box(0, 0, width, height, "ground", 8)
-    return "\n".join([head, f"<title>{escape(title)}</title><style>{STYLE}</style>", ground, *parts, "</svg>", ""])
+    return "\n".join(
+        [head, f"<title>{escape(title)}</title><style>{STYLE}</style>", ground, *parts, "</svg>", ""]
+    )
 
 
 def tasks() -> str:
-    """Classes arrive task by task; after each, one classifier knows all of them, and a few images are kept."""
+    """Classes arrive task by task; after each, one classifier knows all, and a few images are kept."""
     parts, left, step = [], 28, 262
     for t, names in enumerate(TASKS):
         x = left + t * step
@@ -72,7 +77,7 @@ def tasks() -> str:
             share = 6 // (t + 1)
             parts.append(arrow(x + 208, 126, x + step - 4, 126))
             dots = [
-                f'<rect x="{x + 212 + 8 * (i % 6):g}" y="{86 + 9 * (n % 4):g}" width="6" height="6" class="t{n // 2}"/>'
+                box(x + 212 + 8 * i, 86 + 9 * n, 6, 6, f"t{n // 2}", 0)
                 for n in range(2 * (t + 1))
                 for i in range(share)
             ]
@@ -83,7 +88,10 @@ def tasks() -> str:
 
 def forgetting() -> str:
     """A batch of the last task holds few old images, so old images end up on new classes."""
-    parts = [text(28, 34, "What task 3 trains on", "bold"), text(28, 54, "images of each class", "small soft")]
+    parts = [
+        text(28, 34, "What task 3 trains on", "bold"),
+        text(28, 54, "images of each class", "small soft"),
+    ]
     parts += [text(440, 34, "Where an old image ends up", "bold")]
     parts += [text(440, 54, "probability of each class for a photograph of a cat", "small soft")]
     names = [(name, t) for t, both in enumerate(TASKS) for name in both.split()]
@@ -92,10 +100,16 @@ def forgetting() -> str:
         y = 448 + 56 * i
         score = (0.2, 0.05, 0.05, 0.05, 0.35, 0.3)[i]
         parts += [box(x, 220 - high, 38, high, f"t{t}", 3), text(x + 19, 240, name, "small", "middle")]
-        parts += [box(y, 220 - 400 * score, 38, 400 * score, f"t{t}", 3), text(y + 19, 240, name, "small", "middle")]
+        parts += [
+            box(y, 220 - 400 * score, 38, 400 * score, f"t{t}", 3),
+            text(y + 19, 240, name, "small", "middle"),
+        ]
     parts += [text(36 + 112, 190, "exemplars: few", "small soft", "middle")]
     parts += [text(448 + 80, 118, "the true class loses", "hottext small", "middle")]
-    parts += [arrow(467, 124, 467, 136, "hot", "hottip"), text(36, 266, "The new classes fill the batches, the network", "small soft")]
+    parts += [
+        arrow(467, 124, 467, 136, "hot", "hottip"),
+        text(36, 266, "The new classes fill the batches, the network", "small soft"),
+    ]
     parts += [text(36, 284, "answers with them, and old classes are forgotten.", "small soft")]
     return picture(820, 300, "Why old classes are forgotten", parts)
 
@@ -113,10 +127,22 @@ def coordination() -> str:
         parts += [chip(x + 60 * i, 152, name, t, 54) for i, name in enumerate(names.split())]
     parts += [box(320, 244, 270, 34), text(455, 266, "network before task 3 (teacher)", "small", "middle")]
     parts += [_up(377, 242, 206), _up(533, 242, 206)]
-    parts += [text(602, 258, "2 each past head keeps", "hottext small"), text(602, 276, "its teacher's answers", "hottext small")]
-    parts += ['<path d="M54 92 C 150 30, 560 40, 684 140" class="hot"/>', '<path d="M690 147 L678 142 L687 133 Z" class="hottip"/>']
-    parts += [text(604, 64, "3 an exemplar puts nothing", "hottext small"), text(604, 82, "on the new head", "hottext small")]
-    parts += [text(28, 246, "1 an image counts by how wrong", "hottext small"), text(28, 264, "the network is about it: 1 − p", "hottext small")]
+    parts += [
+        text(602, 258, "2 each past head keeps", "hottext small"),
+        text(602, 276, "its teacher's answers", "hottext small"),
+    ]
+    parts += [
+        '<path d="M54 92 C 150 30, 560 40, 684 140" class="hot"/>',
+        '<path d="M690 147 L678 142 L687 133 Z" class="hottip"/>',
+    ]
+    parts += [
+        text(604, 64, "3 an exemplar puts nothing", "hottext small"),
+        text(604, 82, "on the new head", "hottext small"),
+    ]
+    parts += [
+        text(28, 246, "1 an image counts by how wrong", "hottext small"),
+        text(28, 264, "the network is about it: 1 − p", "hottext small"),
+    ]
     parts += [_up(54, 230, 218)]
     return picture(820, 300, "What JIOC changes in a training step", parts)
 

@@ -23,10 +23,11 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
     alone, packed = rows[ALONE], rows[PACKED]
     quickest = min(runs.read([table6]), key=seconds)
     device = measured["device"].removeprefix("NVIDIA ")
+    once, six = (f"{row['images_per_second']:,.0f}" for row in (alone, packed))
     fast = (
-        f"- **Fast.** On one {device} ResNet32 trains, beside its teacher, at "
-        f"{alone['images_per_second']:,.0f} images a second, {alone['ratio']:.0f} times the usual PyTorch loop; "
-        f"six runs packed on the GPU at {packed['images_per_second']:,.0f}, **{packed['ratio']:.0f} times** ([how](docs/performance.md)). "
+        f"- **Fast.** On one {device} ResNet32 trains, beside its teacher, at {once} images a second, "
+        f"{alone['ratio']:.0f} times the usual PyTorch loop; six runs packed on the GPU at {six}, "
+        f"**{packed['ratio']:.0f} times** ([how](docs/performance.md)). "
         f"The {len(quickest.result.tasks)} tasks of a full CIFAR-100 run take {seconds(quickest):.0f} s."
     )
     exact = (

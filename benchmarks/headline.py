@@ -28,6 +28,7 @@ LINES = {  # row of the comparison: colour in the light and in the dark, dash
     "iCaRL": ("#B34F00", "#F0A04B", "--"),
     "Finetune": ("#5f6368", "#a6acb3", "--"),
 }
+SHOWN = {"Joint": "all images kept", "Finetune": "no image kept"}  # of rows that bound the others
 BARS = {
     "the usual loop": "the usual\nPyTorch loop",
     ALONE: "jioc,\none run",
@@ -88,7 +89,7 @@ def draw(what: Found, scheme: str) -> bytes:
             colour = LINES[name][scheme == "dark"]
             left.plot(range(1, len(values) + 1), values, LINES[name][2], color=colour, linewidth=1.8)
             left.annotate(
-                f"{name} {values[-1]:.0f}",
+                f"{SHOWN.get(name, name)} {values[-1]:.0f}",
                 (len(values), ends[name]),
                 xytext=(6, 0),
                 textcoords="offset points",

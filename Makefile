@@ -8,7 +8,7 @@ space := $() $()
 SECONDS := 600
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check reference docs release fuzz test-extras clean
+.PHONY: demo test lint check reference docs release fuzz test-extras test-oldest clean
 
 demo: .venv/installed
 	$(BIN)/jioc demo
@@ -40,6 +40,10 @@ release: .venv/released
 fuzz: .venv/tested
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS)
 
+# the tests with the oldest versions that pyproject.toml allows, in an environment of their own
+test-oldest: .venv-oldest/tested
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not extras"
+
 # what needs a browser, a Slurm or another heavy extra; installed here, where it may be
 test-extras: .venv/extras
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m extras
@@ -51,6 +55,11 @@ test-extras: .venv/extras
 
 .venv/tested: .venv/installed
 	$(INSTALL) -e '.[dev]'
+	touch $@
+
+.venv-oldest/tested: pyproject.toml constraints-oldest.txt
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]'
 	touch $@
 
 .venv/documented: .venv/installed
@@ -71,4 +80,4 @@ test-extras: .venv/extras
 	touch $@
 
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-oldest build dist .pytest_cache .ruff_cache .mypy_cache

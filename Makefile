@@ -8,7 +8,7 @@ space := $() $()
 SECONDS := 600
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint check reference fuzz test-extras clean
+.PHONY: demo test lint check reference docs release fuzz test-extras test-oldest clean
 
 demo: .venv/installed
 	$(BIN)/jioc demo
@@ -27,9 +27,22 @@ check: lint test
 reference: .venv/installed
 	$(BIN)/python -m jioc.cli.reference > docs/settings.md
 
+# the site, into build/site; a warning, a wrong link or anything loaded from elsewhere is an error. To read it with its
+# search: python -m http.server -d build/site
+docs: .venv/documented
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# sdist and wheel into dist/, checked, installed and used where there is no checkout; nothing is uploaded
+release: .venv/released
+	$(BIN)/python .ci/release.py
+
 # attacks on every command, for so long, on every core; what failed is kept in fuzz-failures/
 fuzz: .venv/tested
 	OMP_NUM_THREADS=1 PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS)
+
+# the tests with the oldest versions that pyproject.toml allows, in an environment of their own
+test-oldest: .venv-oldest/tested
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not extras"
 
 # what needs a browser, a Slurm or another heavy extra; installed here, where it may be
 test-extras: .venv/extras
@@ -44,6 +57,19 @@ test-extras: .venv/extras
 	$(INSTALL) -e '.[dev]'
 	touch $@
 
+.venv-oldest/tested: pyproject.toml constraints-oldest.txt
+	test -x .venv-oldest/bin/python || $(PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-oldest.txt -e '.[dev]'
+	touch $@
+
+.venv/documented: .venv/installed
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
+.venv/released: .venv/installed
+	$(INSTALL) -e '.[release]'
+	touch $@
+
 .venv/extras: .venv/tested
 	$(INSTALL) -e '.[dev,$(subst $(space),$(comma),$(EXTRAS))]' || for extra in $(EXTRAS); do \
 	  $(INSTALL) -e ".[$$extra]" || echo "$$extra cannot be installed here: its tests will skip"; done
@@ -54,4 +80,4 @@ test-extras: .venv/extras
 	touch $@
 
 clean:
-	rm -rf .venv build dist .pytest_cache .ruff_cache .mypy_cache
+	rm -rf .venv .venv-oldest build dist .pytest_cache .ruff_cache .mypy_cache

@@ -1,6 +1,9 @@
 """The comparison in short: each method's average in both columns, the paper's beside it, gains in brackets.
 
-python benchmarks/comparison.py    prints the table of README.md from results/comparison
+    python benchmarks/comparison.py            prints the table of docs/results/comparison.md
+    python benchmarks/comparison.py --short    prints that of README.md: six methods without and with JIOC
+
+both from results/comparison.
 """
 
 import sys
@@ -10,6 +13,7 @@ import printing
 from gains import RESULTS
 
 from jioc.errors import Refused
+from jioc.methods import SPECS
 from jioc.report import paper, runs
 from jioc.report.group import Group
 from jioc.report.notes import provenance
@@ -17,32 +21,63 @@ from jioc.report.tables import cell, number, spread
 from jioc.resolve import recipes
 from jioc.text import counted
 
+SHORT = ("icarl", "wa", "bic", "podnet", "foster", "der")
+BOUNDS = {"finetune": "without exemplars", "joint": "with every image kept"}
+Columns = dict[str, dict[str, Group]]  # by place and name
 
-def table(results: Path = RESULTS / "comparison") -> str:
-    """Rows and columns in the recipe's order, with what was not run, without settings of other recipes."""
+
+def columns(results: Path = RESULTS / "comparison") -> Columns:
+    """The groups in the recipe's order, with what was not run, without settings of other recipes."""
     recipe = recipes.find_recipe("comparison")
     wanted = [runs.setting(run) for run in runs.planned(recipe, [])]
     ours = [run for run in runs.read([results]) if run.complete and runs.setting(run) in wanted]
     if not ours:
         raise Refused(f"{str(results)!r} holds no finished run of the comparison")
-    groups = runs.group(runs.planned(recipe, ours))
-    columns: dict[str, dict[str, Group]] = {}
-    for g in groups:
-        columns.setdefault(g.own_place, {})[g.name] = g
-    heads = [f"{place} | paper" for place in columns]
-    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---:|---:|" * len(columns)]
+    by_place: Columns = {}
+    for g in runs.group(runs.planned(recipe, ours)):
+        by_place.setdefault(g.own_place, {})[g.name] = g
+    return by_place
+
+
+def table(results: Path = RESULTS / "comparison") -> str:
+    by_place = columns(results)
+    groups = [g for column in by_place.values() for g in column.values()]
+    heads = [f"{place} | paper" for place in by_place]
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---:|---:|" * len(by_place)]
     for name in dict.fromkeys(g.name for g in groups):
         cells = [name]
-        for column in columns.values():
+        for column in by_place.values():
             cells += figures(column.get(name))
         lines.append(f"| {' | '.join(cells)} |")
     notes = [
         "average accuracy over the tasks in percent, ± standard deviation over seeds; "
         "in brackets: the gain over the same method without coordination, seed by seed",
-        *(f"{place}: {seeds(list(column.values()))}" for place, column in columns.items()),
+        *(f"{place}: {seeds(list(column.values()))}" for place, column in by_place.items()),
         *provenance(groups),
     ]
     return "\n".join([*lines, "", *(f"- {note}" for note in notes)])
+
+
+def short(results: Path = RESULTS / "comparison") -> str:
+    """Six methods without and with JIOC, in both columns, and what bounds them from below and above."""
+    by_place = columns(results)
+    heads = [f"CIFAR-100, {place} | with JIOC" for place in by_place]
+    lines = [f"| | {' | '.join(heads)} |", "|---|" + "---:|---:|" * len(heads)]
+    for method in SHORT:
+        title = SPECS[method].title
+        names = (title, f"{title} + JIOC")
+        cells = [figures(column.get(name))[0] for column in by_place.values() for name in names]
+        lines.append(f"| {' | '.join([title, *cells])} |")
+    bounds = []
+    for method, words in BOUNDS.items():
+        both = [figures(column.get(row_of(method, column)))[0] for column in by_place.values()]
+        bounds.append(f"{words} {' and '.join(both)}")
+    return "\n".join([*lines, "", f"For scale: {'; '.join(bounds)}."])
+
+
+def row_of(method: str, column: dict[str, Group]) -> str:
+    """The name of a method's row without coordination."""
+    return next((n for n, g in column.items() if g.config["method"] == method), "")
 
 
 def figures(g: Group | None) -> tuple[str, str]:
@@ -77,7 +112,10 @@ def seeds(groups: list[Group]) -> str:
 
 
 def main(argv: list[str] | None = None) -> int:
-    return printing.main(__doc__, table, argv)
+    parser = printing.parser(__doc__)
+    parser.add_argument("--short", action="store_true")
+    make = short if parser.parse_args(argv).short else table
+    return printing.answered(lambda: print(make()))
 
 
 if __name__ == "__main__":

@@ -144,10 +144,22 @@ def test_a_panel_of_figure_4_has_both_arms_with_the_same_exemplars_or_was_not_ru
     assert figure4.draw(found).startswith(b"<?xml")
 
 
-@pytest.mark.parametrize(("name", "found"), [("figure4", "panels"), ("verdicts", "found")])
+@pytest.mark.parametrize(
+    ("name", "found"), [("figure4", "panels"), ("headline", "found"), ("verdicts", "found")]
+)
 def test_a_figure_of_the_docs_is_current(name: str, found: str) -> None:
     drawn = script(name)
     (told,) = xml.dom.minidom.parse(str(drawn.FIGURE)).getElementsByTagName("dc:description")
     remedy = f"its script in benchmarks/, {name}.py, draws it anew"
     assert told.firstChild is not None
     assert told.firstChild.nodeValue == drawn.description(getattr(drawn, found)()), remedy
+
+
+def test_the_picture_of_the_readme_is_one_for_light_and_dark() -> None:
+    headline = script("headline")
+    light, dark = (
+        xml.dom.minidom.parse(str(headline.FIGURE.with_name(f"headline-{name}.svg"))) for name in headline.INK
+    )
+    told = [one.getElementsByTagName("dc:description")[0].firstChild.nodeValue for one in (light, dark)]
+    assert told[0] == told[1]
+    assert headline.spread_out({"a": 42.0, "b": 41.0, "c": 9.0}, 5.0) == {"c": 9.0, "b": 41.0, "a": 46.0}

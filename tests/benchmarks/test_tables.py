@@ -55,10 +55,13 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
     "name",
     [
         "baselines",
+        "claims",
         "comparison",
         "cells",
+        "demo",
         "figure4",
         "gains",
+        "headline",
         "hosts",
         "mechanisms",
         "minutes",

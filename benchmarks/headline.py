@@ -1,0 +1,140 @@
+"""The picture at the top of README.md: accuracy task by task, and training speed, from kept results.
+
+python benchmarks/headline.py    draws docs/figures/headline-light.svg and headline-dark.svg
+"""
+
+import statistics
+import sys
+from typing import Any
+
+import comparison
+import matplotlib
+import printing
+import speeds
+from claims import ALONE, PACKED, SPEED
+from figures import put, svg
+from gains import RESULTS
+from matplotlib.figure import Figure
+
+from jioc.report.figures import STYLE
+from jioc.report.group import Group
+
+FIGURE = RESULTS.parent.parent / "docs" / "figures" / "headline-light.svg"  # and -dark
+LINES = {  # row of the comparison: colour in the light and in the dark, dash
+    "Joint": ("#5f6368", "#a6acb3", ":"),
+    "DER": ("#0072B2", "#56B4E9", "-"),
+    "FOSTER + JIOC": ("#00795A", "#35C79A", "-"),
+    "iCaRL + JIOC": ("#B34F00", "#F0A04B", "-"),
+    "iCaRL": ("#B34F00", "#F0A04B", "--"),
+    "Finetune": ("#5f6368", "#a6acb3", "--"),
+}
+SHOWN = {"Joint": "all images kept", "Finetune": "no image kept"}  # of rows that bound the others
+BARS = {
+    "the usual loop": "the usual\nPyTorch loop",
+    ALONE: "jioc,\none run",
+    PACKED: "jioc,\nsix runs packed",
+}
+INK = {
+    "light": ("#1c1f23", "#5f6368", "#ffffff", "#e4e6e9"),
+    "dark": ("#e8eaed", "#a6acb3", "#0d1117", "#30363d"),
+}
+Found = tuple[str, dict[str, list[float]], dict[str, Any]]
+
+
+def found() -> Found:
+    """The setting, the mean accuracy after each task of the rows that were run, and the speeds."""
+    place, column = next(iter(comparison.columns().items()))
+    names = {line: next((n for n in column if n == line or n.startswith(f"{line},")), "") for line in LINES}
+    curves = {line: curve(column[name]) for line, name in names.items() if name and column[name].complete}
+    return place, curves, speeds.read(SPEED)
+
+
+def curve(g: Group) -> list[float]:
+    every = [[a["all"] for a in run.readouts[run.result.headline]] for run in g.complete]
+    return [statistics.fmean(task) for task in zip(*every, strict=True)]
+
+
+def description(what: Found) -> str:
+    """What the picture shows, in words."""
+    place, curves, measured = what
+    lines = [f"{name}: {', '.join(f'{value:.1f}' for value in values)}" for name, values in curves.items()]
+    rates = [
+        f"{row['variant']}: {row['images_per_second']:,.0f}"
+        for row in measured["rows"]
+        if row["variant"] in BARS
+    ]
+    return "; ".join([f"CIFAR-100, {place}", *lines, *rates])
+
+
+def draw(what: Found, scheme: str) -> bytes:
+    place, curves, measured = what
+    ink, soft, ground, grid = INK[scheme]
+    style = STYLE | {
+        "font.size": 9.5,
+        "axes.titlesize": 10.5,
+        "axes.labelsize": 9,
+        "xtick.labelsize": 8.5,
+        "ytick.labelsize": 8.5,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor"), ink),
+        **dict.fromkeys(("xtick.color", "ytick.color", "axes.edgecolor"), soft),
+        **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), ground),
+        "grid.color": grid,
+        "svg.hashsalt": "jioc",
+    }
+    with matplotlib.rc_context(style):
+        figure = Figure(figsize=(9.2, 3.5), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1.75, 1))
+        ends = spread_out({name: values[-1] for name, values in curves.items()}, 5.0)
+        for name, values in curves.items():
+            colour = LINES[name][scheme == "dark"]
+            left.plot(range(1, len(values) + 1), values, LINES[name][2], color=colour, linewidth=1.8)
+            left.annotate(
+                f"{SHOWN.get(name, name)} {values[-1]:.0f}",
+                (len(values), ends[name]),
+                xytext=(6, 0),
+                textcoords="offset points",
+                color=colour,
+                va="center",
+                annotation_clip=False,
+            )
+        left.set_title(f"Accuracy after each task: CIFAR-100, {place}", loc="left")
+        left.set(xlabel="task of ten new classes", ylabel="% right of all classes so far", ylim=(0, 100))
+        left.set_xlim(1, len(next(iter(curves.values()))) + 2.6)
+        left.set_xticks(range(1, 11))
+        rates = {row["variant"]: row for row in measured["rows"]}
+        rows = [rates[name] for name in BARS]
+        colours = [soft, *[LINES["DER"][scheme == "dark"]] * 2]
+        bars = right.barh(
+            [*BARS.values()], [row["images_per_second"] / 1000 for row in rows], color=colours, height=0.6
+        )
+        right.bar_label(bars, [f" {row['ratio']:.0f}×" for row in rows], color=ink, fontweight="bold")
+        right.invert_yaxis()
+        right.set_xlim(0, 1.15 * max(row["images_per_second"] for row in rows) / 1000)
+        right.grid(axis="y", visible=False)
+        right.set_title(f"Training speed: ResNet32, {measured['device'].removeprefix('NVIDIA ')}", loc="left")
+        right.set_xlabel("thousand images a second")
+        return svg(figure, description(what))
+
+
+def spread_out(ends: dict[str, float], apart: float) -> dict[str, float]:
+    """Move labels up so that each is so far above the one below it."""
+    placed: dict[str, float] = {}
+    floor = float("-inf")
+    for name, value in sorted(ends.items(), key=lambda item: item[1]):
+        placed[name] = floor = max(value, floor + apart)
+    return placed
+
+
+def draw_both() -> None:
+    what = found()
+    for scheme in INK:
+        put(FIGURE.with_name(f"headline-{scheme}.svg"), draw(what, scheme))
+
+
+def main(argv: list[str] | None = None) -> int:
+    printing.parser(__doc__).parse_args(argv)
+    return printing.answered(draw_both)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

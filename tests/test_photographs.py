@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import jioc
 from helpers.paths import ROOT
@@ -44,13 +45,14 @@ def agrees(model: Path, onnx: Path) -> None:
     (scores,) = session.run(["scores"], {"pixels": pixels.transpose(0, 2, 3, 1)})
     expected = learner.readouts(pixels)["cnn"].numpy()
     assert np.abs(scores - expected).max() < 1e-4 * max(1, np.abs(expected).max())
+    assert np.abs(softmax(scores, axis=1) - softmax(expected, axis=1)).max() < 1e-4
 
 
 def test_the_pages_commands_do_what_it_says(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
     block = re.findall(r"```\n(.*?)```", (ROOT / "docs" / "photos.md").read_text(), re.DOTALL)[0]
     lines = [re.split(r"\s{3,}", line)[0] for line in block.splitlines()]
     commands = [shlex.split(line)[1:] for line in lines if line.startswith("jioc ")]
-    assert [words[0] for words in commands] == ["run", "predict", "learn", "export"]
+    assert [words[0] for words in commands] == ["run", "evaluate", "predict", "learn", "export"]
     for words in commands:
         assert main(words) == 0
     told = capsys.readouterr()
@@ -65,5 +67,8 @@ def test_the_example_learns_photographs_and_ships_the_model(photos: Path) -> Non
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(argv, check=True, env=env, capture_output=True, text=True)
     assert re.search(r"6 classes  cnn (9\d|100)", done.stdout), done.stdout
-    assert "more/dots/0.jpg\tdots" in done.stdout
+    before, after = done.stdout.split("== those of more, too")
+    assert re.search(r"all (9\d|100)\.\d\d", before) and "more/dots/0.jpg\tunknown" in before
+    assert re.search(r"old (9\d|100)\.\d\d \(before (9\d|100)\.\d\d\)   new (9\d|100)\.\d\d", after)
+    assert "more/dots/0.jpg\tdots" in after
     agrees(Path("model"), Path("model/model.onnx"))

@@ -103,12 +103,12 @@ def keywords(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def test_the_docs_name_all_that_fit_and_run_take_and_tell() -> None:
-    methods, readme = ((ROOT / name).read_text() for name in ("docs/methods.md", "README.md"))
+    methods, page = ((ROOT / name).read_text() for name in ("docs/methods.md", "docs/python.md"))
     named = {row.split("`")[1] for row in methods.splitlines() if row.startswith("| `")}
     assert {p.name for p in keywords(Engine.fit)} <= named
-    assert all(f"`{p.name}" in readme for p in keywords(run))
+    assert all(f"`{p.name}" in page for p in keywords(run))
     kinds = [kind.__name__ for kind in get_args(Event)]
-    assert len(kinds) == 6 and all(f"`{kind}" in readme for kind in kinds)
+    assert len(kinds) == 6 and all(f"`{kind}" in page for kind in kinds)
 
 
 # --- a batch in parts ---

@@ -24,9 +24,9 @@ REPLAY = [
     "run", "replay", "--task-sizes", "6,4", "--epochs", "1", "--first-epochs", "1", "--memory", "60",
     "--backbone", "tiny", "--device", "cpu", "--out",
 ]  # fmt: skip
-DEEP = {
-    "lists": "[" * 2000,
-    "objects": '{"a":' * 5000 + "1" + "}" * 5000,
+DEEP = {  # deeper than Python 3.13 reads, which reads deeper than 3.11
+    "lists": "[" * 10000,
+    "objects": '{"a":' * 20000 + "1" + "}" * 20000,
     "YAML": "\n".join(" " * i + "a:" for i in range(2000)),
     "YAML in itself": "a: &a [*a]\n",
 }

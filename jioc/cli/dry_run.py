@@ -25,8 +25,9 @@ from jioc.terminal import table
 from jioc.text import counted, timed
 from jioc.training.build import Plan
 from jioc.training.evaluate import AT_ONCE, map_images
+from jioc.training.notes import ALL_KEPT
 from jioc.training.preflight import preflight
-from jioc.training.runner import ALL_KEPT, Run
+from jioc.training.runner import Run
 from jioc.types import Task
 
 STEPS, SPELL = 2, 0.2  # time at least so many steps and seconds

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from jioc.data.scenario import Scenario
 from jioc.results import Accuracy, TaskRow
 from jioc.training.checkpoint import State
 
@@ -53,6 +54,26 @@ def spread(index: np.ndarray, keep: int, classes: int, image_bytes: int) -> np.n
     """Choose the test images of a class that are kept, evenly over its own, as many as there is room for."""
     room = min(keep, MOST_BYTES // max(1, classes * image_bytes))
     return index if len(index) <= room else index[np.arange(room) * len(index) // max(1, room)]
+
+
+class Judging:
+    """Collects what a run's model is judged by, given the pixels of its training and of its test images."""
+
+    def __init__(self, train: np.ndarray, test: np.ndarray, scenario: Scenario):
+        self.train, self.test, self.scenario = train, test, scenario
+        self.checksums: list[np.ndarray] = []  # of the training images of each class, computed once
+
+    def judged(self, rows: list[TaskRow], classes: int, keep: int) -> Judged:
+        """What is kept after so many classes; `keep`: test images of a class, 0 for the rows alone."""
+        size = self.test[:1].nbytes
+        tests = [self.test[spread(index, keep, classes, size)] for index in self.scenario.test[:classes]]
+        if not keep:
+            return Judged(list(rows), tests, no_checksums())
+        for index in self.scenario.train[len(self.checksums) : classes]:
+            self.checksums.append(checksums(self.train[i] for i in index))
+        return Judged(
+            list(rows), tests, np.unique(np.concatenate([no_checksums(), *self.checksums[:classes]]))
+        )
 
 
 # --- learning on ---

@@ -1,13 +1,11 @@
 """The page to read first: a run is a loop over tasks. `run.py` starts it."""
 
-import math
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,17 +21,11 @@ from jioc.methods.base import Fit
 from jioc.nets.incremental import Net
 from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
-from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model, pulse
-from jioc.training.judged import Judged, checksums, no_checksums, spread
+from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model, notes, pulse
+from jioc.training.judged import Judging
 from jioc.training.rebalance import rebalance, schedule
 from jioc.training.store import Store
 from jioc.types import Task
-
-ENOUGH = 5  # epochs after which a loss should be below that of guessing
-CHANCE = 0.97  # share of that loss
-ALL_KEPT = "the memory has room for every image, so each task trains on all that were seen, as joint does"
-
-UNTRAINED = "the features are those of a network that nothing has trained; --weights brings better ones"
 
 
 class Run:
@@ -93,7 +85,9 @@ class Run:
         self.commits: list[str | None] = []  # of the code that trained, the first one first
         self.rows: list[TaskRow] = []  # of the tasks learnt
         self.earlier = 0  # tasks that were learnt before this run
-        self.checksums: list[np.ndarray] = []  # of the training images of each class
+        self.judging = Judging(
+            self.dataset.train_x, build.evaluated(self.dataset, self.scenario)[0], self.scenario
+        )
         self.spent = 0.0  # seconds that this task took before the last resume
         self.started = time.perf_counter()
 
@@ -248,37 +242,21 @@ class Run:
             exemplars=[self.train.exemplars(pixels, index) for index in held] if exemplars else None,
             generators={name: (g.device.type, g.get_state()) for name, g in self.generators.items()},
             counts=[*before, *self.scenario.counts[len(before) : n]],
-            judged=Judged(
-                list(self.rows), self._tests(n, keep), self._trained(n) if keep else no_checksums()
-            ),
+            judged=self.judging.judged(self.rows, n, keep),
         )
-
-    def _tests(self, classes: int, keep: int) -> list[np.ndarray]:
-        """The test images of each class that are kept with the model."""
-        pixels = build.evaluated(self.dataset, self.scenario)[0]
-        size = pixels[:1].nbytes
-        return [pixels[spread(index, keep, classes, size)] for index in self.scenario.test[:classes]]
-
-    def _trained(self, classes: int) -> np.ndarray:
-        """The checksums of the training images of the classes so far; each is computed once."""
-        for index in self.scenario.train[len(self.checksums) : classes]:
-            self.checksums.append(checksums(self.dataset.train_x[i] for i in index))
-        return np.unique(np.concatenate([no_checksums(), *self.checksums[:classes]]))
 
     # --- events ---
 
     def tell_start(self) -> None:
         """Tell that the run begins, and what to know about it."""
         if self.world.size > 1 and self.device.type == "cuda":
-            self.note("on several processes a step is launched piece by piece, not from a CUDA graph")
+            self.note(notes.PIECE_BY_PIECE)
         if self.keeps_all:
-            self.note(ALL_KEPT)
+            self.note(notes.ALL_KEPT)
         if not self.spec.trains and self.plan.weights is None and not self.done:
-            self.note(UNTRAINED)
+            self.note(notes.UNTRAINED)
         if self.store is not None and self.record.sha256 is None and not registry.is_ours(type(self.method)):
-            self.note(
-                f"the code of {self.spec.name!r} cannot be read, so that a change of it will not be noticed"
-            )
+            self.note(notes.unreadable_code(self.spec.name))
         self.tell(
             Start(
                 sizes=list(self.scenario.sizes),
@@ -306,22 +284,12 @@ class Run:
             self.tell(Note(text))
 
     def _on_epoch(self, epoch: Epoch) -> None:
-        if epoch.epoch == epoch.epochs >= ENOUGH and epoch.stage != "second":
-            self._note_chance(epoch)
+        chance = notes.at_chance(epoch, self.scenario.sizes[: epoch.task], self.spec)
+        if chance is not None and self.method.coordination is None:
+            self.note(chance)
         if self.store is not None:
             self.store.log(asdict(epoch))
         self.tell(epoch)
-
-    def _note_chance(self, last: Epoch) -> None:
-        """Note a task whose loss is still that of guessing."""
-        sizes, loss = self.scenario.sizes[: last.task], last.terms.get("cls", 0.0)
-        classes = sizes[-1] if self.spec.memory == "none" else sum(sizes)
-        if self.method.coordination is None and classes > 1 and loss > CHANCE * math.log(classes):
-            self.note(
-                f"task {last.task}: after {last.epochs} epochs the loss is {loss:.2f}, and guessing among "
-                f"{classes} classes gives {math.log(classes):.2f}, so that next to nothing was learnt; a "
-                "smaller --lr, a smaller --batch-size or --weights may help"
-            )
 
     # --- files ---
 

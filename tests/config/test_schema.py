@@ -40,12 +40,11 @@ def test_a_setting_is_added_in_one_file_alone(tmp_path: Path) -> None:
 
     assert "--warm-up EPOCHS" in printed("jioc", "run", "icarl", "--help")
     printed("jioc", "run", "finetune", *QUICK, "--warm-up", "3", "--out", "a")
-    printed("jioc", "run", "finetune", *QUICK, "--out", "b")
     config = yaml.safe_load((tmp_path / "a" / "config.yaml").read_text())
     assert config["warm_up"] == 3 and "warm_up" in config["given"]
     result = json.loads((tmp_path / "a" / "result.json").read_text())
     assert result["config"]["warm_up"] == 3 and "--warm-up 3" in result["command"]
-    table = printed("jioc", "table", "a", "b", "--format", "csv")
+    table = printed("jioc", "table", "a", "--format", "csv")
     assert "warm-up 3" in table
     row = "| `--warm-up` | `warm_up` | whole number, at least 0 | `0` | Epochs over which the rate rises. |"
     assert row in printed("jioc.cli.reference")

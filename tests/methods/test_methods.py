@@ -43,7 +43,8 @@ SHORT: dict[str, Any] = {
 
 
 def settings(base: dict[str, Any], method: str, **more: Any) -> dict[str, Any]:
-    return {**base, "method": method, **more}
+    every = {"batch_size": 128} if SPECS[method].memory == "all" else {}  # which sees three times the images
+    return {**base, "method": method, **every, **more}
 
 
 def coordinated(word: str, **options: Any) -> dict[str, Any]:

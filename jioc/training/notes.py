@@ -1,0 +1,31 @@
+"""What to say of a run that its figures do not show: as it begins, and where it has learnt nothing."""
+
+import math
+from collections.abc import Sequence
+
+from jioc.events import Epoch
+from jioc.methods import Spec
+
+ENOUGH = 5  # epochs after which a loss should be below that of guessing
+CHANCE = 0.97  # share of that loss
+ALL_KEPT = "the memory has room for every image, so each task trains on all that were seen, as joint does"
+UNTRAINED = "the features are those of a network that nothing has trained; --weights brings better ones"
+PIECE_BY_PIECE = "on several processes a step is launched piece by piece, not from a CUDA graph"
+
+
+def unreadable_code(method: str) -> str:
+    return f"the code of {method!r} cannot be read, so that a change of it will not be noticed"
+
+
+def at_chance(last: Epoch, sizes: Sequence[int], spec: Spec) -> str | None:
+    """Say that the loss at the end of a stage is still that of guessing. `sizes`: of the tasks so far."""
+    if not last.epoch == last.epochs >= ENOUGH or last.stage == "second":
+        return None
+    classes, loss = sizes[-1] if spec.memory == "none" else sum(sizes), last.terms.get("cls", 0.0)
+    if classes == 1 or loss <= CHANCE * math.log(classes):
+        return None
+    return (
+        f"task {last.task}: after {last.epochs} epochs the loss is {loss:.2f}, and guessing among "
+        f"{classes} classes gives {math.log(classes):.2f}, so that next to nothing was learnt; a "
+        "smaller --lr, a smaller --batch-size or --weights may help"
+    )

@@ -18,8 +18,10 @@ DIST = ROOT / "dist"
 LARGEST = 2 * 2**20  # bytes of an archive
 NEEDED = (
     "py.typed",
-    "report/page.html",
-    "report/page.css",
+    "report/web/page.html",
+    "report/web/page.css",
+    "report/public.json",
+    "report/web/start.js",
     "report/paper.json",
     "methods/icarl.py",
 )  # below jioc/

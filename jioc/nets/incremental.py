@@ -115,6 +115,7 @@ class IncrementalNet(Net):
         self.backbone = backbone(plan, generator)
         self.width = self.backbone.width
         self.head = HEADS[plan["head"]](self.width, plan["sizes"])
+        self.keeps_maps = bool(plan["maps"])
         self._freeze_stages()
 
     @property
@@ -126,7 +127,7 @@ class IncrementalNet(Net):
         self.plan["sizes"] = [*self.plan["sizes"], n]
 
     def forward(self, x: Tensor) -> Output:
-        features, maps = run_backbone(self.backbone, x, self.plan["maps"])
+        features, maps = run_backbone(self.backbone, x, self.keeps_maps)
         return Output(self.head(features).float(), features, maps)
 
 

@@ -212,6 +212,7 @@ MODELS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a switch for its memory": (lambda m: m["config"].update(memory=True), "neither true nor false"),
     "a switch for its canvas": (lambda m: m.update(canvas=True), "canvas: input should be neither true nor"),
+    "a plan that lacks a part": (lambda m: m["plans"]["net"].pop("maps"), "it lacks 'maps'"),
     "10**400 images": (lambda m: m.update(counts=[10**400] * 10), "is damaged: counts.0"),
     "10**400 bytes": (
         lambda m: m["files"]["model.safetensors"].update(bytes=10**400),

@@ -12,7 +12,9 @@ import re
 import stat
 import unicodedata
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -178,7 +180,7 @@ class FileFinder:
     def __init__(self, root: Path):
         self.root, self.given = os.path.realpath(root), str(root)
         self.bad: list[tuple[str, str]] = []
-        self.real: dict[str, str] = {}  # folders without links on the way to them
+        self.held: dict[str, bool] = {}  # folders that were looked at, and whether they are inside
 
     def in_folder(self, folder: Path, label: int) -> list[File]:
         """Every regular file in the folder and below it; its content tells later whether it is an image."""
@@ -196,9 +198,13 @@ class FileFinder:
 
     def at(self, path: str, label: int) -> File | None:
         """The file of that name below the root."""
+        place = os.path.join(self.root, path)
         try:
-            if self._inside(os.path.join(self.root, path)):
-                return self._file(path, label, os.stat(os.path.join(self.root, path)))
+            if self._holds(os.path.dirname(place)):
+                about = os.lstat(place)
+                link = stat.S_ISLNK(about.st_mode)
+                if not link or self._is_inside(os.path.realpath(place)):
+                    return self._file(path, label, os.stat(place) if link else about)
             self.bad.append((path, "lies outside the folder"))
         except (OSError, ValueError) as error:
             self.bad.append((path, f"cannot be read: {getattr(error, 'strerror', None) or error}"))
@@ -238,15 +244,17 @@ class FileFinder:
         """Why a link cannot be followed; None: it can."""
         if not os.path.exists(path):
             return "is a link to nothing"
-        return None if self._inside(path) else "is a link that leaves the folder"
+        return None if self._is_inside(os.path.realpath(path)) else "is a link that leaves the folder"
 
-    def _inside(self, path: str) -> bool:
-        """Whether a path leads to a place below the root; links of its folder are followed once."""
-        folder = os.path.dirname(path)
-        if folder not in self.real:
-            self.real[folder] = os.path.realpath(folder)
-        real = os.path.realpath(path) if os.path.islink(path) else os.path.join(self.real[folder], "")
-        return real.startswith(self.root.rstrip(os.sep) + os.sep)
+    def _holds(self, folder: str) -> bool:
+        """Whether a folder is the root or below it; its links are followed once for all its files."""
+        if folder not in self.held:
+            self.held[folder] = self._is_inside(os.path.join(os.path.realpath(folder), ""))
+        return self.held[folder]
+
+    def _is_inside(self, place: str) -> bool:
+        """Whether a place without links on the way to it is below the root."""
+        return place.startswith(self.root.rstrip(os.sep) + os.sep)
 
 
 # --- csv files ---
@@ -263,7 +271,15 @@ def _list_csv(place: Path) -> Listing:
 
 
 def read_rows(place: Path) -> list[Row]:
-    """Read every row of a csv; the first may name the columns."""
+    """Read every row of a csv; the first may name the columns. One that has not changed is read once."""
+    with suppress(OSError):
+        about = os.stat(place)
+        return _read_rows(place, about.st_mtime_ns, about.st_size)
+    return _read_rows(place, 0, 0)  # says what is wrong
+
+
+@lru_cache(maxsize=1)
+def _read_rows(place: Path, *_: int) -> list[Row]:
     name = repr(str(place))
     try:
         file = io.StringIO(read_bytes(place).decode("utf-8-sig"), newline="")

@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -84,12 +85,22 @@ class Options(BaseModel):
         parts = value if isinstance(value, list | tuple) else [value]
         if any(isinstance(part, bool) for part in parts) and not allows(bool):
             raise PydanticCustomError("switch", "Input should be neither true nor false")
-        texts = [] if cls.any_text else [str(part) for part in parts if isinstance(part, str | Path)]
+        held = [] if cls.any_text else _leaves(value) if allows(dict) else parts
+        texts = [str(part) for part in held if isinstance(part, str | Path)]
         if any(map(NO_TEXT.search, texts)):
             raise PydanticCustomError("text", "Input should be UTF-8, without NUL")
         if "" in texts and allows(Path):
             raise PydanticCustomError("text", "Input should not be empty")
         return tuple(value) if isinstance(value, list) and allows(tuple) else value  # of strict JSON, too
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """What a tree of dictionaries and lists holds, names included."""
+    if isinstance(value, dict | list | tuple):
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from _leaves(part)
+    else:
+        yield value
 
 
 def _allows(annotation: Any, kind: type) -> bool:

@@ -101,6 +101,9 @@ FILES: dict[str, tuple[str, list[str], str]] = {
         "method: icarl\ngiven: [method, [memory]]", ["run", "--config"], "given: it should be a list",
     ),
     "a cache without a name": ("method: icarl\ndata_cache: ''", ["run", "--config"], "should not be empty"),
+    "an option that is no text": (
+        'method: icarl\noptions: {kd_weight: "half \\ud800"}', ["run", "--config"], "it should be UTF-8",
+    ),
     "a list for a method": ("method: [icarl]", ["run", "--config"], "method: ['icarl'] is refused"),
     "PyCIL's method that is none": (
         json.dumps(PYCIL | {"model_name": None}), ["run", "--pycil"], "has model_name None, which is no name",

@@ -6,8 +6,8 @@
 
 A copy has no indent, no folder of the machine that ran it, and what is known class by class (weights,
 confusion, …) for the last task alone: tables and the report need no more. The lines name the seed, every
-setting in which the runs differ, and the failures that a grid noted. What is kept already is not lost: a
-finished result that differs, or a line that would vanish, is replaced only with --replace.
+setting in which the runs differ, and the failures that a grid noted. What is kept already stays: the lines of
+other runs, and a finished result that differs, which only --replace replaces.
 """
 
 import csv
@@ -29,6 +29,7 @@ from jioc.report.page import BY_TASK
 
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 FIGURES = ("first task", "average", "last", "last, old", "last, new", "nme average")
+TAIL = (*FIGURES, "after each task", "seconds", "commit", "device", "outcome", "command")
 
 
 def slim(result: dict[str, Any]) -> dict[str, Any]:
@@ -70,34 +71,41 @@ def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int
     if twice := [name for name, count in names.items() if count > 1]:
         raise Refused(f"two runs are called {twice[0]!r}")
     differing = labels.differing([run.config for run in kept])
-    settings = ["seed", *(name for name in differing if name not in MACHINE and name not in SEEDS)]
+    before = earlier(target)
+    named = {name for name in differing if name not in MACHINE and name not in SEEDS}
+    named |= {name for row in before.values() for name in row if name not in ("run", "seed", *TAIL)}
+    settings = ["seed", *sorted(named)]
     failures: dict[str, str] = {}
     for path in (source / "failures.json" for source in sources):
         failures |= json.loads(path.read_text()) if path.exists() else {}
-    text = io.StringIO()
-    sheet = csv.writer(text, lineterminator="\n")
-    heads = [
-        "run",
-        *settings,
-        *FIGURES,
-        "after each task",
-        "seconds",
-        "commit",
-        "device",
-        "outcome",
-        "command",
-    ]
-    sheet.writerow(heads)
-    for run in sorted(kept, key=lambda run: run.path.parent.name):
-        sheet.writerow(line(run, settings, failures.pop(run.path.parent.name, None)))
-    for name, failure in sorted(failures.items()):
-        sheet.writerow([name, *[""] * (len(heads) - 3), failure, ""])
-    lost = missing(target, text.getvalue())
-    if lost and not replace:
-        which = f"the line of {lost[0]!r} would be lost or changed ({len(lost)} such)"
+    heads, fresh = ["run", *settings, *TAIL], dict[str, list[Any]]()
+    for run in kept:
+        fresh[run.path.parent.name] = line(run, settings, failures.pop(run.path.parent.name, None))
+    for name, failure in failures.items():
+        fresh[name] = [name, *[""] * (len(heads) - 3), failure, ""]
+    changed = [name for name, row in before.items() if name in fresh and is_changed(row, fresh[name], heads)]
+    if changed and not replace:
+        which = f"the line of {changed[0]!r} would be changed ({len(changed)} such)"
         raise Refused(f"{str(target)!r}: {which}; --replace does so")
+    rows = {name: [row.get(head, "") for head in heads] for name, row in before.items()} | fresh
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([heads, *(rows[name] for name in sorted(rows))])
     put(target, text.getvalue())
-    return len(kept) + len(failures), 0
+    return len(fresh), 0
+
+
+def earlier(target: Path) -> dict[str, dict[str, str]]:
+    """The lines that are kept already, by the run."""
+    if not target.is_file():
+        return {}
+    sheet = csv.DictReader(target.read_text(encoding="utf-8").splitlines())
+    return {row.get("run") or "?": row for row in sheet}
+
+
+def is_changed(before: dict[str, str], now: list[Any], heads: list[str]) -> bool:
+    """Whether a finished run's line says something else; one that had not finished may go on."""
+    new = {head: "" if cell is None else str(cell) for head, cell in zip(heads, now, strict=True)}
+    return before.get("outcome") == "finished" and any(new.get(k, v) != v for k, v in before.items())
 
 
 def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
@@ -121,20 +129,6 @@ def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
         outcome,
         run.result.command,
     ]
-
-
-def missing(target: Path, text: str) -> list[str]:
-    """Find the lines kept already that the new ones lack or change; a run that had not finished may go on."""
-    if not target.is_file():
-        return []
-    new = {row["run"]: row for row in csv.DictReader(text.splitlines())}
-    lost = []
-    for row in csv.DictReader(target.read_text(encoding="utf-8").splitlines()):
-        name = row.get("run") or "?"
-        same = name in new and all(new[name].get(key, value) == value for key, value in row.items())
-        if not same and (name not in new or row.get("outcome") == "finished"):
-            lost.append(name)
-    return lost
 
 
 def refuse_runs(target: Path) -> None:

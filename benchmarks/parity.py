@@ -22,7 +22,9 @@ FIGURES = {
     "last, new": "of which new classes",
 }
 
-Rows = dict[str, dict[int, dict[str, str]]]  # by engine and seed
+NETWORKS = {"": "ResNet32", "imagenet-stem": "ResNet18, ImageNet's stem"}
+
+Rows = dict[str, dict[str, dict[int, dict[str, str]]]]  # by network, engine and seed
 
 
 def mean_error(values: list[float]) -> tuple[float, float]:
@@ -34,11 +36,12 @@ def read(path: Path = RESULTS) -> Rows:
     """Read the finished runs."""
     if not path.exists():
         raise Refused(f"there is no {str(path)!r}; keep.py makes it from the runs of `jioc grid parity`")
-    rows: Rows = {name: {} for name in ENGINES}
+    rows: Rows = {network: {engine: {} for engine in ENGINES} for network in NETWORKS}
     for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
-        by_seed = rows.get(row["run"].partition("-")[0])
-        if by_seed is None or row["outcome"] != "finished":
+        engine, _, network = row["run"].rpartition("-seed")[0].partition("-")
+        if row["outcome"] != "finished":
             continue
+        by_seed = rows[network][engine]
         if int(row["seed"]) in by_seed:
             raise Refused(f"{str(path)!r} has two lines of {row['run']!r}")
         by_seed[int(row["seed"])] = row
@@ -46,14 +49,21 @@ def read(path: Path = RESULTS) -> Rows:
 
 
 def table(rows: Rows) -> str:
-    """Compare every figure of both engines on the seeds that both have."""
-    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in rows.values())))
+    """Compare every figure of both engines on the seeds that both have, network by network."""
+    tables = [_table(NETWORKS[name], engines) for name, engines in rows.items() if any(engines.values())]
+    return "\n\n".join(tables)
+
+
+def _table(network: str, engines: dict[str, dict[int, dict[str, str]]]) -> str:
+    seeds = sorted(set.intersection(*(set(by_seed) for by_seed in engines.values())))
     if len(seeds) < 2:
-        raise Refused(f"both engines finished with {len(seeds)} seeds; a standard error needs two")
-    lines = [f"| CNN accuracy after | engine | seeds {', '.join(map(str, seeds))} | mean ± standard error |"]
+        raise Refused(f"{network}: both engines finished with {len(seeds)} seeds; a standard error needs two")
+    lines = [
+        f"| {network}, accuracy after | engine | seeds {', '.join(map(str, seeds))} | mean ± standard error |"
+    ]
     lines.append("|---|---|---|---:|")
     for figure, title in FIGURES.items():
-        fast, eager = ([float(by_seed[seed][figure]) for seed in seeds] for by_seed in rows.values())
+        fast, eager = ([float(by_seed[seed][figure]) for seed in seeds] for by_seed in engines.values())
         for name, values in zip(ENGINES.values(), (fast, eager), strict=True):
             lines.append(_line(title, name, values, ".1f", ".2f"))
         differences = [a - b for a, b in zip(fast, eager, strict=True)]

@@ -221,8 +221,13 @@ def stems() -> Runs:
 
 def parity() -> Runs:
     """The first task as it is trained by default on a GPU, and op by op in full precision."""
-    plain = first_task(RES32)
-    return {"fast": plain, "eager": plain | {"engine": "eager", "precision": "fp32"}}
+    engines = {"fast": {}, "eager": {"engine": "eager", "precision": "fp32"}}
+    networks = {"": RES32, "-imagenet-stem": RES18}
+    return {
+        engine + network: first_task(column) | how
+        for network, column in networks.items()
+        for engine, how in engines.items()
+    }
 
 
 def first_task(column: Column) -> Values:

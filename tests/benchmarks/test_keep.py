@@ -80,15 +80,26 @@ def test_what_is_kept_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
         assert content() == before
         way([other], target, replace=True)
         assert content() != before
-    assert "run-001" not in sheet.read_text()
+    assert "run-001" in sheet.read_text()
 
 
-def test_a_line_of_another_study_is_not_lost(tmp_path: Path) -> None:
+def test_lines_of_other_runs_stay_and_new_ones_fill_their_columns(tmp_path: Path) -> None:
     told, sheet = script("keep"), tmp_path / "kept.csv"
-    runs = keep(tmp_path / "runs", made(seed=1), made(seed=2))
-    told.lines([runs], sheet)
-    with pytest.raises(Refused, match="the line of 'run-001' would be lost"):
-        told.lines([runs / "run-000"], sheet)
+    first = keep(tmp_path / "first", made(seed=1), made(seed=2, select="random"))
+    told.lines([first], sheet)
+    later = keep(tmp_path / "later", made(seed=3, select="random", precision="fp32"))
+    (later / "run-000").rename(later / "run-002")
+    assert told.lines([later], sheet) == (1, 0)
+    rows = list(csv.DictReader(sheet.read_text().splitlines()))
+    assert [(row["run"], row["seed"]) for row in rows] == [
+        ("run-000", "1"),
+        ("run-001", "2"),
+        ("run-002", "3"),
+    ]
+    assert [row["select"] for row in rows[1:]] == [
+        "random",
+        "random",
+    ]  # though the one new run differs from none
 
 
 def test_nothing_is_kept_among_runs_in_a_file_or_of_runs_that_have_not_finished(

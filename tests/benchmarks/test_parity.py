@@ -19,8 +19,12 @@ def test_engines_are_compared_seed_by_seed(tmp_path: Path) -> None:
     lines.append(["eager-seed10", "", "", "", "", "", "out of memory"])
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([heads, *lines])
+    stem = [[f"{name}-imagenet-stem-seed{s}", s, 7, 7, 7, 7, "finished"] for name in values for s in (1, 2)]
+    with path.open("a", newline="") as file:
+        csv.writer(file).writerows(stem)
     told = parity.table(parity.read(path)).splitlines()
-    assert "| seeds 1, 2, 3 |" in told[0] and len(told) == 2 + 3 * 4
+    assert "| seeds 1, 2, 3 |" in told[0] and len(told) == 2 * (2 + 3 * 4) + 1
+    assert "ImageNet's stem" in told[15] and "| seeds 1, 2 |" in told[15]
     assert (
         told[4] == "|  | difference | +1.0 +2.0 +3.0 | +2.00 ± 0.58 |"
     )  # 1 / sqrt(3): the seeds' spread has no part

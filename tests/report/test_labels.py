@@ -124,9 +124,8 @@ def test_what_does_not_follow_is_told_though_it_is_usual_elsewhere() -> None:
     slower = resolved(later={"lr": 0.05}, first={"lr": 0.1}, method="der")
     assert names(slower) == ["DER"] and groups_of(slower)[0].place.endswith("lr 0.05, first-lr 0.1")
     for recipe in ("parity", "stems"):
-        assert {g.place_parts[-1] for g in group(planned(recipes.find_recipe(recipe), []))} == {
-            "epochs 1, first-epochs 200"
-        }
+        places = {g.place_parts[-1] for g in group(planned(recipes.find_recipe(recipe), []))}
+        assert all(place.endswith("epochs 1, first-epochs 200") for place in places)
 
 
 def test_the_same_epochs_with_first_tasks_of_different_length_are_told() -> None:

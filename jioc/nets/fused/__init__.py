@@ -4,6 +4,6 @@
 kernels are launched for a layer, and `tables` has what a kernel does for all layers at once.
 """
 
-POOLING = False
+POOLING = True
 """Whether networks whose stem pools, such as ImageNet's, run by these kernels, or else by torch's compiler.
 No GPU has timed them yet: `benchmarks/speed.py --stem imagenet` compares both in one run."""

@@ -27,7 +27,9 @@ MOST, SECONDS = 1 / 3, 8.0  # of the first set-up, and at all: what a second one
 def both_starts(argv: list[str]) -> dict[str, Any]:
     """Run two processes, one after the other, and compare their set-up."""
     with tempfile.TemporaryDirectory() as scratch:
-        env = {**os.environ, "JIOC_CACHE": scratch, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+        found_first = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
+        path = os.pathsep.join(filter(None, found_first))
+        env = {**os.environ, "JIOC_CACHE": scratch, "PYTHONPATH": path}
         for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
             env.pop(name, None)
         found = [start(argv, env) for _ in range(2)]

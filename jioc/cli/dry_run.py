@@ -24,7 +24,7 @@ from jioc.nets.incremental import Net
 from jioc.terminal import table
 from jioc.text import counted, timed
 from jioc.training.build import Plan
-from jioc.training.evaluate import AT_ONCE, map_images
+from jioc.training.evaluate import at_once, map_images
 from jioc.training.notes import ALL_KEPT
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
@@ -197,8 +197,8 @@ def measured(run: Run) -> Estimate:
 
 def glance(run: Run, task: Task) -> float:
     """Time the seconds an image takes in a pass that evaluates."""
-    index = torch.from_numpy(np.concatenate(run.scenario.test[: task.n_seen])[:AT_ONCE])
-    index = (index[:ON_CPU] if run.device.type == "cpu" else index).to(run.device)
+    index = torch.from_numpy(np.concatenate(run.scenario.test[: task.n_seen])[: at_once(run.test)])
+    index = index.to(run.device)
 
     def timed() -> float:
         started = time.perf_counter()

@@ -17,7 +17,8 @@ class TimmNetwork(nn.Module):
         import timm
 
         self.net: Any = timm.create_model(about.name, pretrained=False, num_classes=0, in_chans=channels)
-        self.width: int = self.net.num_features
+        # some, such as MobileNetV3, widen what they have pooled
+        self.width: int = getattr(self.net, "head_hidden_size", None) or self.net.num_features
 
     def first_stages(self, n: int) -> list[nn.Module]:
         """None that have numbers: `--freeze` takes all or none."""

@@ -86,7 +86,7 @@ class Engine:
         schedule = self.schedules[stage]
         assert schedule.epochs is not None
         net = method.net if net is None else net
-        self._lay_out(net, method)
+        self._round_teacher(method)
         trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
         loss = loss or method.loss
         if coordination is OWN:
@@ -252,14 +252,9 @@ class Engine:
         bf16 = self.execution.precision == "bf16"
         return torch.autocast(self.device.type, torch.bfloat16) if bf16 else nullcontext()
 
-    def _lay_out(self, net: Net, method: Method) -> None:
-        """On CUDA, put the channels of convolutions innermost, and round a teacher's to bf16 once."""
-        if self.device.type != "cuda":
-            return
-        for value in (net, *(getattr(method, name) for name in method.persistent)):
-            if isinstance(value, Net):
-                value.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if self.execution.precision == "bf16" and method.teacher is not None:
+    def _round_teacher(self, method: Method) -> None:
+        """On CUDA in bf16, round a teacher's convolutions once instead of in each step."""
+        if self.device.type == "cuda" and self.execution.precision == "bf16" and method.teacher is not None:
             for module in method.teacher.modules():
                 if isinstance(module, nn.Conv2d):
                     module.to(torch.bfloat16)

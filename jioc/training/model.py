@@ -105,7 +105,7 @@ class Classifier:
         self.method.net.eval()
         images = self.preprocessing.images(pixels, self.device)
         scored: dict[str, list[Tensor]] = {}
-        for part in torch.arange(len(pixels), device=self.device).split(evaluate.at_once(images.side)):
+        for part in torch.arange(len(pixels), device=self.device).split(evaluate.at_once(images)):
             for name, scores in self.method.readouts(images.plain(part)).items():
                 scored.setdefault(name, []).append(scores.float().cpu())
         joined = {name: torch.cat(parts) for name, parts in scored.items()}

@@ -14,6 +14,7 @@ from jioc.report import runs
 from jioc.report.group import Run
 
 SPEED = RESULTS / "speed" / "resnet32.json"
+OTHERS = RESULTS / "speed" / "resnet18-imagenet.json", RESULTS / "speed" / "photographs-resnet18.json"
 ALONE, PACKED = "ours, graph bf16 compiled", "ours, 6 packed"  # rows of speed.py
 
 
@@ -23,11 +24,13 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
     alone, packed = rows[ALONE], rows[PACKED]
     quickest = min(runs.read([table6]), key=seconds)
     device = measured["device"].removeprefix("NVIDIA ")
+    stem, photographs = (speeds.variants(speeds.read(path)) for path in OTHERS)
     once, six = (f"{row['images_per_second']:,.0f}" for row in (alone, packed))
     fast = (
         f"- **Fast.** On one {device} ResNet32 trains, beside its teacher, at {once} images a second, "
         f"{alone['ratio']:.0f} times the usual PyTorch loop; six runs packed on the GPU at {six}, "
-        f"**{packed['ratio']:.0f} times** ([how](docs/performance.md)). "
+        f"**{packed['ratio']:.0f} times**; ResNet18 with ImageNet's stem {stem[PACKED]['ratio']:.0f} times, on photographs "
+        f"{photographs['ours, resident']['ratio']:.0f} times a good loop ([how](docs/performance.md)). "
         f"The {len(quickest.result.tasks)} tasks of a full CIFAR-100 run take {seconds(quickest):.0f} s."
     )
     exact = (

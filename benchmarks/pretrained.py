@@ -1,7 +1,7 @@
 """CIFAR-100 with EfficientNet-Lite0's features at 224 pixels, beside RanPAC's published ResNet50 figures.
 
     python benchmarks/pretrained.py --out pretrained            on a GPU
-    python benchmarks/pretrained.py --out pretrained --table    the table, from the results that are there
+    python benchmarks/pretrained.py --out pretrained --table    the table, from the runs that are finished
 
 Ten tasks in the usual order, images enlarged on the device. Frozen: class means, and ridge regression with
 2,000 and with the paper's 10,000 projections. Fine-tuned from the same weights: iCaRL with 2,000 exemplars,
@@ -21,7 +21,7 @@ import jioc
 from jioc.config import by_keys
 from jioc.errors import exit_status
 from jioc.methods import find_method
-from jioc.results import Result, read
+from jioc.results import read
 
 WEIGHTS = "efficientnet-lite0"
 PUBLISHED = {"simplecil": 61.5, "ranpac-10000": 75.5}  # last task, ResNet50 (RanPAC, NeurIPS 2023)
@@ -55,8 +55,7 @@ def values(name: str, args: argparse.Namespace) -> dict[str, Any]:
 def table(folder: Path) -> str:
     lines = ["| run | average | last | ResNet50, published |", "|---|---:|---:|---:|"]
     for name in RUNS:
-        if (path := folder / name / "result.json").exists():
-            result: Result = read(path)
+        if (path := folder / name / "result.json").exists() and (result := read(path)).complete:
             figures = (result.average["cnn"], result.last["cnn"], PUBLISHED.get(name))
             lines.append(
                 f"| {name} | " + " | ".join("–" if f is None else f"{f:.2f}" for f in figures) + " |"
@@ -72,7 +71,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--tasks", type=int, default=10)
     parser.add_argument("--weights", default=WEIGHTS, help="a file, where the package is not installed")
     parser.add_argument("--short", action="store_true", help="one epoch at 64 pixels: to see that it works")
-    parser.add_argument("--table", action="store_true", help="print the table of the runs that are there")
+    parser.add_argument("--table", action="store_true", help="print the table of the runs that are finished")
     args = parser.parse_args(argv)
 
     def work() -> None:

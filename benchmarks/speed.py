@@ -259,10 +259,11 @@ def main(words: list[str] | None = None) -> int:
 
 
 def by_kernels(args: argparse.Namespace) -> dict[str, int | None]:
-    """Who runs the backbone: the compiler or our kernels, for a stem that pools; else whoever serves it."""
+    """Who runs the backbone: our kernels, and then the compiler, for a stem that pools."""
     if args.stem == "cifar":
         return {"": None}
-    return {", compiler": 0} | {f", our kernels {side}": side for side in args.positions}
+    usual, *others = args.positions
+    return {"": usual} | {f", positions {side}": side for side in others} | {", by the compiler": 0}
 
 
 def choose_kernels(side: int | None) -> None:

@@ -49,6 +49,24 @@ def test_kernels_that_overlap_count_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert found["kernels"] == 3 and script("kernel_time").summed([])["kernels"] == 0
 
 
+def test_counters_add_up_to_the_time_that_each_unit_is_busy() -> None:
+    counters = script("counters")
+    heads = ["ID", "Kernel Name", counters.TIME, *counters.BYTES.values(), *counters.UNITS.values()]
+    units = ["", "", "us", "Mbyte", "Mbyte", "%", "%", "%", "%"]
+    rows = [["0", "conv(a, b)", "10", "2", "1,000", "5", "50", "90", "80"]]
+    rows.append(["1", "conv(a, b)", "30", "0", "0", "0", "0", "10", "20"])
+    text = "==PROF== Connected\n" + "\n".join(
+        ",".join(f'"{cell}"' for cell in row) for row in [heads, units, *rows]
+    )
+    step = counters.summed(counters.parsed(text))["step"]
+    assert step["launches"] == 2 and step["us"] == 40 and step["gigabytes"]["L2 cache"] == 1
+    assert step["busy_us"] == {
+        "memory": 0.5, "L2 cache": 5, "L1 and shared memory": 12, "multiprocessor": 14,
+    }  # fmt: skip
+    with pytest.raises(counters.Failed, match="saw no kernel"):
+        counters.parsed("==ERROR== nothing\n")
+
+
 def test_a_second_start_is_compared_with_the_first(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Every method of the registry on the digits, with and without JIOC: it learns, resumes and copes."""
 
+import itertools
 import random
 import signal
 import subprocess
@@ -57,8 +58,10 @@ def finetuned() -> float:
     return run(**settings(LEARNS, "finetune"))["tasks"][-1]["cnn"]["old"]
 
 
-@pytest.mark.parametrize("word", ["none", "ic", "oc", "jioc"])
-@pytest.mark.parametrize("method", WITH_MEMORY)
+@pytest.mark.parametrize(
+    ("method", "word"),
+    [*itertools.product(WITH_MEMORY, ["none", "jioc"]), ("icarl", "ic"), ("icarl", "oc"), ("ssil", "oc")],
+)
 def test_learns_three_tasks_and_keeps_the_old_ones(method: str, word: str) -> None:
     result = run(**settings(LEARNS, method, **coordinated(word)))
     last = result["tasks"][-1]

@@ -324,14 +324,15 @@ def test_hostile_weights_leave_no_run_behind(tmp_path: Path, capsys: pytest.Capt
 
 
 class Small(nn.Module):
-    """A network as timm makes them."""
+    """A network as timm makes them, which widens what it has pooled as MobileNetV3 does."""
 
     def __init__(self, channels: int):
         super().__init__()
         self.stem, self.norm, self.num_features = nn.Conv2d(channels, 6, 3), nn.BatchNorm2d(6), 6
+        self.conv_head, self.head_hidden_size = nn.Conv2d(6, 8, 1), 8
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.stem(x)).mean((2, 3))
+        return self.conv_head(self.norm(self.stem(x)).mean((2, 3), keepdim=True)).flatten(1)
 
 
 @pytest.fixture
@@ -355,6 +356,7 @@ def test_a_network_of_timm_is_drawn_from_the_generator_and_takes_weights(
         for seed in (1, 1, 2)
     )
     x = torch.randn(3, 3, 12, 12)
+    assert one(x).logits.shape == (3, 2)
     assert one(x).features.equal(same(x).features) and not one(x).features.equal(other(x).features)
     torch.save(Small(3).state_dict() | {"head.fc.weight": torch.zeros(2, 6)}, tmp_path / "small.pth")
     weights = read_weights(str(tmp_path / "small.pth"), one.backbone, "timm:small")

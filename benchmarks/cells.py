@@ -105,7 +105,7 @@ def table(cells: list[Cell]) -> str:
 
 
 def line(cells: list[Cell]) -> str:
-    return f"Of the paper's tables 2 and 3, {coverage.summary(cells)} ([docs/coverage.md](docs/coverage.md))."
+    return f"Of tables 2 and 3 of the paper so far, {coverage.summary(cells)} ([docs/coverage.md](docs/coverage.md))."
 
 
 def read(place: Path = RESULTS) -> list[Cell]:

@@ -12,11 +12,13 @@ from gains import RESULTS
 
 
 def block() -> str:
-    """The first line and the table: between them are bars on a terminal, and below what the columns are."""
+    """The first line, the table and what its columns are; bars on a terminal stand between."""
     where, first, *rest = (RESULTS / "demo.txt").read_text(encoding="utf-8").splitlines()
     begin = rest.index("")
     table = rest[begin + 1 : rest.index("", begin + 1)]
-    return "\n".join(["```text", f"$ jioc demo    {where}", first.partition(":")[0], *table, "```"])
+    columns = next(line for line in rest if line.startswith("accuracy in percent"))
+    told = [f"$ jioc demo    {where}", first.partition(";")[0], *table, columns.partition(";")[0]]
+    return "\n".join(["```text", *told, "```"])
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -18,8 +18,6 @@ ENGINES = {"fast": "one graph, bf16", "eager": "op by op, fp32"}
 FIGURES = {
     "first task": "first task, 200 epochs",
     "last": "second task, one epoch",
-    "last, old": "of which old classes",
-    "last, new": "of which new classes",
 }
 
 NETWORKS = {"": "ResNet32", "imagenet-stem": "ResNet18, ImageNet's stem"}

@@ -148,7 +148,7 @@ def task_sizes(
 def network_for(size: int) -> tuple[str, str]:
     """Backbone and stem that suit images of a size."""
     backbone = "tiny" if size < 24 else "resnet32" if size <= 40 else "resnet18"
-    return backbone, "cifar" if size < 128 else "imagenet"
+    return backbone, "cifar" if size < 96 else "imagenet"  # which is 16 times as fast
 
 
 def usual_canvas(size: int) -> int:

@@ -254,7 +254,7 @@ def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbon
         seed = 0 if generator is None else int(torch.randint(2**31, (), generator=generator))
         with drawing_from(seed):
             timms = TimmNetwork(form, channels, plan["maps"])
-        return timms.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+        return timms.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     net: Backbone
     with drawing_from(0):  # weights that are overwritten: ours come from the generator
         if isinstance(form, Layers):
@@ -265,7 +265,7 @@ def backbone(plan: dict[str, Any], generator: torch.Generator | None) -> Backbon
             net = ResNet(form, plan["stem"], channels, cosine)
     if generator is not None:
         initialise(net, generator)
-    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+    return net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 NETS: dict[str, type[Any]] = {"incremental": IncrementalNet, "expanding": ExpandingNet}

@@ -93,7 +93,7 @@ def summary(tables: list[Cell]) -> str:
     return (
         f"cells run: {len(run)} of {len(tables)} (on CIFAR {cifar[0]} of {cifar[1]}); "
         f"within {NEAR:g} points of the paper: {near} of {len(run)}; "
-        f"gains of the paper's sign: {right} of {len(gains)}"
+        f"JIOC helps or hurts as in the paper: {right} of {len(gains)}"
     )
 
 

@@ -57,7 +57,7 @@ def test_the_line_counts_cells_near_ones_and_gains(results: list[dict[str, Any]]
     told = coverage.summary(coverage.cells(groups_of(*results)))
     assert told == (
         "cells run: 5 of 150 (on CIFAR 5 of 100); within 2 points of the paper: 2 of 5; "
-        "gains of the paper's sign: 1 of 2"
+        "JIOC helps or hurts as in the paper: 1 of 2"
     )
 
 

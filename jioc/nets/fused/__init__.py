@@ -5,5 +5,5 @@ kernels are launched for a layer, and `tables` has what a kernel does for all la
 """
 
 POOLING = True
-"""Whether networks whose stem pools, such as ImageNet's, run by these kernels, or else by torch's compiler.
-No GPU has timed them yet: `benchmarks/speed.py --stem imagenet` compares both in one run."""
+"""Whether networks whose stem pools, such as ImageNet's, run by these kernels, or else by torch's compiler:
+`benchmarks/speed.py --stem imagenet` compares both in one run."""

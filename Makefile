@@ -14,7 +14,7 @@ demo: .venv/installed
 	$(BIN)/jioc demo
 
 test: .venv/tested
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not extras"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -m "not extras and not slow"
 
 lint: .venv/tested
 	$(BIN)/ruff format --check .
@@ -42,11 +42,11 @@ fuzz: .venv/tested
 
 # the tests with the oldest versions that pyproject.toml allows, in an environment of their own
 test-oldest: .venv-oldest/tested
-	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not extras"
+	OMP_NUM_THREADS=1 .venv-oldest/bin/python -m pytest -n 2 -m "not extras and not slow"
 
-# what needs a browser, a Slurm or another heavy extra; installed here, where it may be
+# what needs a browser, a Slurm or another heavy extra, which is installed here where it may be; and what is slow
 test-extras: .venv/extras
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m extras
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "extras or slow"
 
 .venv/installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv

@@ -105,7 +105,8 @@ def table(cells: list[Cell]) -> str:
 
 
 def line(cells: list[Cell]) -> str:
-    return f"Of tables 2 and 3 of the paper so far, {coverage.summary(cells)} ([docs/coverage.md](docs/coverage.md))."
+    told = coverage.summary(cells)
+    return f"Of tables 2 and 3 of the paper so far, {told} ([docs/coverage.md](docs/coverage.md))."
 
 
 def read(place: Path = RESULTS) -> list[Cell]:

@@ -145,6 +145,7 @@ def close(a: Any, b: Any) -> bool:
     return a == pytest.approx(b, rel=1e-9, abs=1e-9) if isinstance(a, float) else a == b
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_two_processes_train_what_one_does(method: str, where: Path) -> None:
     assert ended(where, method) == ["well", "well"]
@@ -171,6 +172,7 @@ def test_two_processes_train_what_one_does(method: str, where: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_two_processes_killed_within_an_epoch_go_on_to_the_same_end(where: Path) -> None:
     (told,) = ended(where, "killed")  # the other was gone
     assert told.startswith("Failed: another process of this run was lost")
@@ -178,6 +180,7 @@ def test_two_processes_killed_within_an_epoch_go_on_to_the_same_end(where: Path)
     assert outcome(where / "killed-on") == outcome(where / "whole")
 
 
+@pytest.mark.slow
 def test_when_one_is_told_to_stop_all_stop_at_the_same_step_and_go_on_to_the_same_end(where: Path) -> None:
     assert ended(where, "stopped")[0] == "Interrupted: stopped; the run can be resumed"
     assert ended(where, "stopped")[1].startswith("ReportedElsewhere")
@@ -185,6 +188,7 @@ def test_when_one_is_told_to_stop_all_stop_at_the_same_step_and_go_on_to_the_sam
     assert outcome(where / "stopped-on") == outcome(where / "whole")
 
 
+@pytest.mark.slow
 def test_fewer_processes_may_go_on(where: Path) -> None:
     assert ended(where, "fewer") == ["well"]
     one, two = (json.loads((where / name / "result.json").read_bytes()) for name in ("fewer", "whole"))
@@ -192,6 +196,7 @@ def test_fewer_processes_may_go_on(where: Path) -> None:
     assert [row["memory"] for row in one["tasks"]] == [row["memory"] for row in two["tasks"]]
 
 
+@pytest.mark.slow
 def test_who_fails_says_so_and_the_other_ends_without_a_word(where: Path) -> None:
     first, second = ended(where, "failed")
     assert second == "RankError: process 1: ValueError: no more; --debug shows where"

@@ -33,6 +33,7 @@ from jioc.training.run import run
 from jioc.training.store import locked
 
 
+@pytest.mark.slow
 def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

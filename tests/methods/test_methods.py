@@ -156,6 +156,7 @@ def test_interrupted_at_a_random_step_it_resumes_to_the_same_weights(
     assert same_state(state(tmp_path / "run"), state(whole(method).folder))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bic", "der", "foster"])
 def test_killed_it_resumes_to_the_same_weights(method: str, whole: Any, tmp_path: Path) -> None:
     values, folder = composed(method), tmp_path / "run"

@@ -40,6 +40,7 @@ for seconds in sys.stdin:
 """
 
 
+@pytest.mark.slow
 def test_killed_ten_times_ends_as_if_left_alone(alone: Path, tmp_path: Path) -> None:
     often = tmp_path / "often"
     moments, kills = random.Random(0), 0

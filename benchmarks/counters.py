@@ -33,7 +33,8 @@ UNITS = {  # how busy each was, in percent of its peak, while a kernel ran
     "L1 and shared memory": "l1tex__throughput.avg.pct_of_peak_sustained_elapsed",
     "multiprocessor": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
 }
-SCALES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+SCALES = {"%": 1.0, "byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9}
+SCALES |= {"ns": 1.0, "us": 1e3, "ms": 1e6, "nsecond": 1.0, "usecond": 1e3, "msecond": 1e6}
 
 
 def work(args: argparse.Namespace) -> None:
@@ -86,7 +87,9 @@ def parsed(text: str) -> list[dict[str, Any]]:
         raise Failed("ncu saw no kernel")
     head, units, *rows = table
     at = {name: head.index(name) for name in (TIME, *BYTES.values(), *UNITS.values()) if name in head}
-    scale = {name: SCALES.get(units[i], 1.0) for name, i in at.items()}
+    if unknown := {units[i] for i in at.values()} - {*SCALES}:
+        raise Failed(f"ncu has a unit that is not known here: {min(unknown)!r}")
+    scale = {name: SCALES[units[i]] for name, i in at.items()}
     return [
         {"kernel": row[head.index("Kernel Name")]}
         | {name: scale[name] * float(row[i].replace(",", "") or "nan") for name, i in at.items()}

@@ -103,9 +103,14 @@ def earlier(target: Path) -> dict[str, dict[str, str]]:
 
 
 def is_changed(before: dict[str, str], now: list[Any], heads: list[str]) -> bool:
-    """Whether a finished run's line says something else; one that had not finished may go on."""
+    """Whether a finished run's line says something else; an empty cell says nothing.
+
+    A run that had not finished may go on.
+    """
     new = {head: "" if cell is None else str(cell) for head, cell in zip(heads, now, strict=True)}
-    return before.get("outcome") == "finished" and any(new.get(k, v) != v for k, v in before.items())
+    return before.get("outcome") == "finished" and any(
+        v not in ("", new.get(k, v)) for k, v in before.items()
+    )
 
 
 def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:

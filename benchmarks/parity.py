@@ -37,9 +37,9 @@ def read(path: Path = RESULTS) -> Rows:
     rows: Rows = {network: {engine: {} for engine in ENGINES} for network in NETWORKS}
     for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
         engine, _, network = row["run"].rpartition("-seed")[0].partition("-")
-        if row["outcome"] != "finished":
+        by_seed = rows.get(network, {}).get(engine)
+        if by_seed is None or row["outcome"] != "finished":
             continue
-        by_seed = rows[network][engine]
         if int(row["seed"]) in by_seed:
             raise Refused(f"{str(path)!r} has two lines of {row['run']!r}")
         by_seed[int(row["seed"])] = row

@@ -1,6 +1,6 @@
 """The table of speeds: images a second of a step with a teacher, and the ratio to the loop beside it.
 
-    python benchmarks/speeds.py benchmarks/results/speed/*.json
+    python benchmarks/speeds.py benchmarks/results/speed/resnet32.json
 
 A line for each file that `speed.py --json` or `photographs.py --json` wrote.
 """
@@ -67,7 +67,7 @@ def is_speed(path: Path) -> bool:
 
 def read(path: Path) -> dict[str, Any]:
     if not is_speed(path):
-        raise Refused(f"{str(path)!r} is not what speed.py --json writes")
+        raise Refused(f"{str(path)!r} is not what speed.py --json or photographs.py --json writes")
     measured: dict[str, Any] = json.loads(path.read_text())
     return measured
 

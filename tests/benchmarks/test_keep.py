@@ -91,15 +91,14 @@ def test_lines_of_other_runs_stay_and_new_ones_fill_their_columns(tmp_path: Path
     (later / "run-000").rename(later / "run-002")
     assert told.lines([later], sheet) == (1, 0)
     rows = list(csv.DictReader(sheet.read_text().splitlines()))
-    assert [(row["run"], row["seed"]) for row in rows] == [
-        ("run-000", "1"),
-        ("run-001", "2"),
-        ("run-002", "3"),
-    ]
-    assert [row["select"] for row in rows[1:]] == [
-        "random",
-        "random",
-    ]  # though the one new run differs from none
+    assert [row["run"] for row in rows] == ["run-000", "run-001", "run-002"]
+    # though the one new run differs from none
+    assert [row["select"] for row in rows[1:]] == ["random"] * 2
+    again = keep(tmp_path / "again", made(seed=3, select="random"), made(seed=4, precision="fp32"))
+    for i, name in ((1, "run-003"), (0, "run-004")):
+        (again / f"run-00{i}").rename(again / name)
+    assert told.lines([again], sheet) == (2, 0)  # which brings a column that the first lines lack
+    assert told.lines([first], sheet) == (2, 0)
 
 
 def test_nothing_is_kept_among_runs_in_a_file_or_of_runs_that_have_not_finished(

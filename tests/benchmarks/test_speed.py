@@ -36,7 +36,7 @@ def test_a_file_of_no_speeds_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "other.json").write_text("{}")
     for name in ("other.json", "missing.json"):
         assert script("speeds").main([str(tmp_path / name)]) == 2
-        assert "is not what speed.py --json writes" in capsys.readouterr().err
+        assert "is not what speed.py --json or photographs.py --json writes" in capsys.readouterr().err
 
 
 def test_kernels_that_overlap_count_once(monkeypatch: pytest.MonkeyPatch) -> None:

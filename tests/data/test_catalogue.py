@@ -63,3 +63,7 @@ def test_where_official_files_are_looked_for(tmp_path: Path, monkeypatch: pytest
     assert catalogue.data_folder(None) == Path("data")
     monkeypatch.setenv("JIOC_DATA", "/there")
     assert catalogue.data_folder(None) == Path("/there") and catalogue.data_folder(Path("/x")) == Path("/x")
+
+
+def test_large_images_get_the_stem_that_makes_them_small() -> None:
+    assert [catalogue.network_for(size)[1] for size in (32, 95, 96, 224)] == ["cifar"] * 2 + ["imagenet"] * 2

@@ -17,7 +17,7 @@ from jioc.methods.foster import FOSTER
 from jioc.methods.podnet import PODNet
 from jioc.nets.backbones import ResNet
 from jioc.nets.heads import ProxyHead
-from jioc.nets.incremental import ExpandingNet, build
+from jioc.nets.incremental import ExpandingNet, IncrementalNet, build
 
 
 def digest(part: nn.Module) -> str:
@@ -184,6 +184,20 @@ def test_a_network_that_grows_leaves_old_logits_alone_and_its_plan_rebuilds_it(m
         learns = [[(name, p.requires_grad) for name, p in n.named_parameters()] for n in (twin, net)]
         assert learns[0] == learns[1]  # in the same order, which a resumed optimiser relies on
         assert twin.plan["sizes"] == [4, 3, 3]
+
+
+def test_channels_are_innermost_however_a_network_came_to_be() -> None:
+    net = build(PLAN | {"backbone": "tiny"}, torch.Generator().manual_seed(0))
+    assert isinstance(net, IncrementalNet)
+    twin, wide = build(net.plan), ExpandingNet.over(net)
+    twin.load_state_dict({name: value.contiguous() for name, value in net.state_dict().items()})
+    wide.grow(2, torch.Generator())
+    wide.grow(2, torch.Generator(), aux=3)
+    for one in (net, twin, net.frozen_copy(), wide):
+        convolutions = [m for m in one.modules() if isinstance(m, nn.Conv2d)]
+        assert convolutions and all(
+            m.weight.is_contiguous(memory_format=torch.channels_last) for m in convolutions
+        )
 
 
 def test_frozen_backbones_stay_in_eval_mode() -> None:

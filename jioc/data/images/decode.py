@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
 
-VERSION = 2  # of the decoding described above: another number, and every cache is built again
+VERSION = 3  # of decoding and statistics: another number, and every cache is built again
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none that runs another program
 MOST_PIXELS = 89_478_485  # Pillow's own limit: a quarter of a gibibyte of RGB
 MOST_SIDE = (

@@ -291,3 +291,14 @@ def test_a_run_is_not_resumed_on_other_images(folder: Path, tmp_path: Path, smal
     (folder / "cat" / "new.png").unlink()
     os.utime(folder / "cat" / "0.png", (1, 1))  # decoded again, to the same images
     assert run(method="replay", out=tmp_path / "run", resume=True, **small)["complete"]
+
+
+def test_statistics_of_large_images_are_those_of_a_grid() -> None:
+    levels = np.random.default_rng(0).integers(0, 256, (40, 3, 130, 130), np.uint8)
+    mean, std = cache.statistics(levels)
+    grid = levels[:, :, ::3, ::3] / 255
+    assert mean == [round(float(m), 4) for m in grid.mean((0, 2, 3))]
+    assert std == [round(float(s), 4) for s in grid.std((0, 2, 3))]
+    assert cache.statistics(levels[:, :, :9, :1])[0] == [
+        round(float(m), 4) for m in levels[:, :, :9, :1].mean((0, 2, 3)) / 255
+    ]

@@ -29,7 +29,7 @@ LONGEST = 28  # characters of a word that is not broken, where there is too litt
 
 def width(stream: TextIO) -> int | None:
     """The columns of the terminal behind a stream; None where there is no terminal."""
-    stream = getattr(stream, "rich_proxied_file", stream)  # while bars are drawn; of rich 14 it is no terminal
+    stream = getattr(stream, "rich_proxied_file", stream)  # while bars are drawn
     if not stream.isatty():
         return None
     if (given := os.environ.get("COLUMNS", "")).isdecimal() and int(given):

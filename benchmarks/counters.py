@@ -69,6 +69,8 @@ def measured(args: argparse.Namespace) -> list[dict[str, Any]]:
     words = [sys.executable, __file__, "--work", "--backbone", args.backbone, "--stem", args.stem]
     metrics = ",".join([TIME, *BYTES.values(), *UNITS.values()])
     profile = ["--profile-from-start", "off", "--clock-control", "none", "--cache-control", "none"]
+    profile += ["--target-processes", "application-only"]  # not those that compile
+    subprocess.run(words, check=True)  # so that kernels are compiled before
     done = subprocess.run(
         [ncu, *profile, "--csv", "--page", "raw", "--metrics", metrics, *words],
         capture_output=True,

@@ -21,7 +21,7 @@ from torch import Tensor
 from jioc.config import READINGS, Coordinate, Coordination, HostKD, refusal
 from jioc.errors import Failed, fail_if, unknown
 from jioc.losses import check_terms, distill, label_score, mass
-from jioc.types import Batch, Output, Task, Terms
+from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
@@ -138,6 +138,12 @@ class JIOC(Coordination):
             on_new = batch.old * mass(out.logits, task.new)
             terms["suppress"] = self.gamma2 * on_new * self._suppress_factor(batch, task)
         return terms
+
+    def factors(self, host: Weights, task: Task) -> Weights:
+        """What the terms' means are multiplied by, given what the host multiplies them by."""
+        if self.host_factors == "keep" or not self.distils or self.host_kd != "replace" or task.n_old == 0:
+            return host
+        return {name: factor for name, factor in host.items() if name not in ("cls", "kd")}
 
     def weight(self, batch: Batch, out: Output, cls_logits: Tensor | None) -> Tensor:
         """1 - p_y of each image; of a mixture 1 - share p_y - (1 - share) p_other: (n,)."""

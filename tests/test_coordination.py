@@ -107,6 +107,16 @@ def test_a_reading_is_the_options_that_follow_from_it(reading: Any) -> None:
     assert JIOC(reading=reading, oc_reduce="share").oc_reduce == "share"
 
 
+@pytest.mark.parametrize("options", [{}, {"coordinate": "oc"}, {"gamma1": 0.5}], ids=str)
+def test_the_hosts_factors_go_where_its_distillation_is_replaced(options: dict[str, Any]) -> None:
+    host = {"cls": 0.1, "kd": 0.9, "flat": 3.0}
+    assert JIOC(host_factors="drop", **options).factors(host, TASK) == {"flat": 3.0}
+    assert JIOC(host_factors="keep", **options).factors(host, TASK) == host
+    for other in ({"coordinate": "ic"}, {"gamma1": 0}, *({"host_kd": h} for h in ("keep", "add", "drop"))):
+        assert JIOC(**options | other, host_factors="drop").factors(host, TASK) == host, other
+    assert JIOC(host_factors="drop", **options).factors(host, Task(0, (3,), 9, 0)) == host
+
+
 @pytest.mark.parametrize("reduce", ["sum", "mean", "share"])
 def test_heads_of_one_size_equal_the_slow_formula(reduce: Any) -> None:
     task, y = Task(3, (2, 2, 2, 3), 50, 10), torch.tensor([0, 3, 5, 6, 8])

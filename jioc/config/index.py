@@ -94,11 +94,12 @@ def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
 
 
 UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate and that of --host-kd
-    "none": ("reading", "inputs", "outputs", "strength", "distillation"),
-    "ic": ("outputs", "strength", "distillation"),
+    "none": ("reading", "inputs", "outputs", "strength", "distillation", "factors"),
+    "ic": ("outputs", "strength", "distillation", "factors"),
     "oc": ("inputs",),
-    "keep": ("strength", "distillation"),
-    "drop": ("distillation",),
+    "keep": ("strength", "distillation", "factors"),
+    "add": ("factors",),
+    "drop": ("distillation", "factors"),
 }
 
 

@@ -48,8 +48,13 @@ class Schedule(Options):
 
 
 READINGS: dict[str, dict[str, Any]] = {  # options of JIOC that follow from the reading of its formulas
-    "printed": {"delta_scale": "plain", "delta_softmax": "host", "oc_reduce": "sum"},
-    "averaged": {"delta_scale": "plain", "delta_softmax": "plain", "oc_reduce": "mean"},
+    "printed": {"delta_scale": "plain", "delta_softmax": "host", "oc_reduce": "sum", "host_factors": "keep"},
+    "averaged": {
+        "delta_scale": "plain",
+        "delta_softmax": "plain",
+        "oc_reduce": "mean",
+        "host_factors": "drop",
+    },
 }
 READ = ("coordination.reading",)
 
@@ -60,8 +65,8 @@ class Coordination(Options):
     coordinate: Coordinate = setting("none", label="title")
     """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
     reading: Literal["printed", "averaged"] = setting("printed", part="reading")
-    """Reading of the formulas: as printed, or with the distillation averaged over past tasks and the input
-    weights from the plain logits."""
+    """Reading of the formulas: as printed; or with the distillation averaged over past tasks, its strength in
+    place of the method's own factors, and input weights from the plain logits."""
     gamma1: Amount = setting(1.0, part="strength", metavar="STRENGTH")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
     gamma2: Amount = setting(1.0, part="outputs", metavar="STRENGTH")
@@ -89,6 +94,9 @@ class Coordination(Options):
     host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
     """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it,
     kept with it (add), or dropped with it; by default replaced, or kept where it is the same (SS-IL)."""
+    host_factors: Literal["keep", "drop"] | None = setting(None, part="factors", follows=READ)
+    """Keep the method's own factors of its classification and distillation terms (those of WA, BiC and COIL
+    add up to 1), or drop them where the coordinated distillation takes the place of its own."""
     suppress_scale: Literal["task", "batch", "old-mean"] = setting("task", part="outputs")
     """Divide the suppression by the new images of the task, by those of the batch, or by the batch's old
     images."""

@@ -180,16 +180,21 @@ def readings() -> Runs:
     }
 
 
+AVERAGED: Values = {"reading": "averaged"}
+KEPT: Values = {"host_factors": "keep"}
+CHOSEN = [AVERAGED, AVERAGED | MEAN1]  # did best on four hosts of the long tail
+FACTORS = [AVERAGED | KEPT, AVERAGED | MEAN1 | KEPT, MEAN1 | {"host_factors": "drop"}]
+LONG_TAIL_ALONE: dict[str, list[Values]] = {"wa": FACTORS, "bic": FACTORS, "podnet": [MEAN1]}
+
+
 def readings_on_hosts() -> Runs:
     """The readings that did best on four hosts, on six hosts of two columns, on a hold-out."""
-    averaged: Values = {"reading": "averaged"}
-    arms: list[tuple[str, list[Values]]] = [("none", [{}]), ("jioc", [averaged, MEAN1, averaged | MEAN1])]
-    return {
-        name: values
-        for column, host in itertools.product((RES32_TAIL, RES32_LARGE), PAIRED)
-        for word, changes in arms
-        for name, values in _on_holdout(column, host, word, changes)
-    }
+    runs: Runs = {}
+    for column, host in itertools.product((RES32_TAIL, RES32_LARGE), PAIRED):
+        more = LONG_TAIL_ALONE.get(host, []) if column is RES32_TAIL else []
+        runs |= _on_holdout(column, host, "none", [{}])
+        runs |= _on_holdout(column, host, "jioc", [*CHOSEN, *more])
+    return runs
 
 
 def _on_holdout(column: Column, host: str, word: str, changes: list[Values]) -> Iterator[tuple[str, Values]]:

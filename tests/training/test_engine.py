@@ -98,6 +98,19 @@ def test_a_loss_that_is_given_is_not_multiplied_by_the_methods_weights(tmp_path:
     assert named == other != unweighed
 
 
+def test_factors_that_jioc_drops_have_no_part_in_its_loss(tmp_path: Path) -> None:
+    def trained(name: str, weight: str, factors: str) -> bytes:
+        jioc = {"coordinate": "jioc", "host_factors": factors}
+        return (
+            staged(tmp_path / name, how="", weight=weight, coordination=jioc) / "model.safetensors"
+        ).read_bytes()
+
+    quarter = "0.25 if task.n_old else 1.0"
+    assert (
+        trained("drop", quarter, "drop") == trained("one", "1.0", "keep") != trained("keep", quarter, "keep")
+    )
+
+
 def keywords(function: Callable[..., Any]) -> list[inspect.Parameter]:
     return [p for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
 

@@ -56,10 +56,12 @@ def table(folder: Path) -> str:
     lines = ["| run | average | last | ResNet50, published |", "|---|---:|---:|---:|"]
     for name in RUNS:
         if (path := folder / name / "result.json").exists() and (result := read(path)).complete:
-            figures = (result.average["cnn"], result.last["cnn"], PUBLISHED.get(name))
-            lines.append(
-                f"| {name} | " + " | ".join("–" if f is None else f"{f:.2f}" for f in figures) + " |"
-            )
+            readouts = {name: "cnn", f"{name}, by class means": "nme"}
+            for title, readout in readouts.items():
+                if (last := result.last.get(readout)) is not None:
+                    figures = (result.average[readout], last, PUBLISHED.get(title))
+                    cells = ("–" if f is None else f"{f:.2f}" for f in figures)
+                    lines.append(f"| {title} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 

@@ -55,6 +55,12 @@ READINGS: dict[str, dict[str, Any]] = {  # options of JIOC that follow from the 
         "oc_reduce": "mean",
         "host_factors": "drop",
     },
+    "normalised": {
+        "delta_scale": "mean1",
+        "delta_softmax": "plain",
+        "oc_reduce": "sum",
+        "host_factors": "drop",
+    },
 }
 READ = ("coordination.reading",)
 
@@ -64,9 +70,9 @@ class Coordination(Options):
 
     coordinate: Coordinate = setting("none", label="title")
     """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
-    reading: Literal["printed", "averaged"] = setting("printed", part="reading")
-    """Reading of the formulas: as printed; or with the distillation averaged over past tasks, its strength in
-    place of the method's own factors, and input weights from the plain logits."""
+    reading: Literal["printed", "averaged", "normalised"] = setting("printed", part="reading")
+    """Reading of the formulas: as printed; or with gamma1 in place of the method's own factors, p_y from the
+    plain logits, and either the distillation averaged over past tasks or input weights of mean 1."""
     gamma1: Amount = setting(1.0, part="strength", metavar="STRENGTH")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
     gamma2: Amount = setting(1.0, part="outputs", metavar="STRENGTH")

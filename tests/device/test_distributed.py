@@ -78,6 +78,7 @@ METHODS |= {  # other readings of JIOC
         "coordination": {"coordinate": "jioc", "delta_softmax": "plain"},
         "options": {"new_columns": "drawn"},
     },
+    "wa-normalised": {**METHODS["wa"], "coordination": {"coordinate": "jioc", "reading": "normalised"}},
 }
 LONGER: dict[str, Any] = {
     "method": "icarl",

@@ -10,6 +10,7 @@ import torch
 
 from helpers.runs import collect_notes, figures, same, stop_after, weights
 from jioc.cli.dry_run import measured
+from jioc.config import READINGS as NAMED
 from jioc.config import values as settings
 from jioc.data.load import load_dataset
 from jioc.errors import Interrupted
@@ -27,7 +28,7 @@ pytestmark = pytest.mark.gpu
 
 EXACT: dict[str, Any] = {"precision": "fp32", "deterministic": True, "compile": False, "device": "cuda"}
 JIOC = {"coordinate": "jioc"}
-READINGS = [JIOC | change for change in ({}, {"reading": "averaged"}, {"delta_scale": "mean1"})]
+READINGS = [JIOC | {"reading": name} for name in NAMED]
 
 
 def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:

@@ -1,0 +1,214 @@
+"""Readings of JIOC on six hosts, on a hold-out: what each gains over its host, from results/readings.csv.
+
+    python benchmarks/readings_on_hosts.py             prints the table of docs/results/readings.md
+    python benchmarks/readings_on_hosts.py --others    prints controls and other options, a line each
+
+A gain is the mean over the tasks that both runs have learnt; with fewer than ten, their number is in
+brackets. A run stands in each row whose options have the same effect on its host: only WA and BiC have
+factors to drop, and only FOSTER's classification loss normalises other logits than the plain ones.
+"""
+
+import csv
+import statistics
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import printing
+
+from jioc.config import READINGS
+from jioc.errors import Refused
+from jioc.methods import SPECS
+
+KEPT = Path(__file__).parent / "results" / "readings.csv"
+TASKS = 10
+HOSTS = ("icarl", "wa", "bic", "podnet", "der", "foster")
+READ = ("delta_scale", "oc_reduce", "host_factors", "delta_softmax")  # a row of the table
+NAMED = {tuple(options[name] for name in READ): word for word, options in READINGS.items()}
+PRINTED = tuple(READINGS["printed"][name] for name in READ)
+FACTORED, REWEIGHED = ("wa", "bic"), ("foster",)
+COLUMNS = {"cifar100-lt-resnet32-1000": "long tail", "cifar100-resnet32-2000": "balanced"}
+WORDS = {
+    "delta_scale": {"plain": "as printed", "mean1": "mean 1"},
+    "oc_reduce": {"sum": "added up", "mean": "averaged"},
+    "host_factors": {"keep": "kept", "drop": "dropped"},
+    "delta_softmax": {"host": "z / w", "plain": "z"},
+}
+OTHERS = {  # changes beside a reading, by column of the file: its usual value
+    "adjust": "0",
+    "coordination.ic_terms": "cls",
+    "coordination.gamma1": "1",
+    "coordination.gamma2": "1",
+    "options.correction": "norms",
+    "options.new_columns": "zero",
+    "options.beta1": "0.96",
+}
+IDLE = ("", "–")  # a setting that a run does not have
+Key = tuple[str, ...]
+
+
+@dataclass
+class Line:
+    """A run of the study."""
+
+    column: str
+    host: str
+    seed: str
+    coordinated: bool
+    reading: Key  # as far as it has an effect on the host
+    others: Key  # words of what else was changed
+    tasks: list[float]
+    commit: str
+
+    @property
+    def place(self) -> Key:
+        return self.column, self.host, self.seed
+
+
+def read(path: Path = KEPT) -> list[Line]:
+    rows = [*csv.DictReader(path.read_text(encoding="utf-8").splitlines())]
+    if not rows or "coordination.oc_reduce" not in rows[0]:
+        raise Refused(f"{str(path)!r} has no readings that keep.py has kept")
+    return [_line(row) for row in rows if row["after each task"]]
+
+
+def _line(row: dict[str, str]) -> Line:
+    host = row["method"]
+    jioc = row["coordination.coordinate"] == "jioc"
+    given = tuple(
+        usual if (value := row.get(f"coordination.{name}", "")) in IDLE else value
+        for name, usual in zip(READ, PRINTED, strict=True)
+    )
+    changed = [
+        f"{name.rpartition('.')[2].replace('_', '-')} {row[name]}"
+        for name, usual in OTHERS.items()
+        if row.get(name, "") not in (usual, *IDLE)
+    ]
+    return Line(
+        column=next(title for prefix, title in COLUMNS.items() if row["run"].startswith(prefix)),
+        host=host,
+        seed=row["seed"],
+        coordinated=jioc,
+        reading=effective(host, given) if jioc else (),
+        others=tuple(changed),
+        tasks=[float(word) for word in row["after each task"].split()],
+        commit=row["commit"],
+    )
+
+
+def effective(host: str, reading: Key) -> Key:
+    """The reading with what has no effect on the host as printed; shares of equal tasks are their mean."""
+    scale, reduce, factors, softmax = reading
+    return (
+        scale,
+        "mean" if reduce == "share" else reduce,
+        factors if host in FACTORED else "keep",
+        softmax if host in REWEIGHED else "host",
+    )
+
+
+def gains(lines: Iterable[Line], hosts: dict[Key, Line]) -> tuple[list[float], int]:
+    """What each seed gains over its host on the tasks both have, and the fewest tasks of them."""
+    longest = {line.place: line for line in sorted(lines, key=lambda line: len(line.tasks))}
+    pairs = [(line.tasks, hosts[line.place].tasks) for line in longest.values() if line.place in hosts]
+    shared = [min(map(len, pair)) for pair in pairs]
+    found = [
+        statistics.fmean(ours[:n]) - statistics.fmean(theirs[:n])
+        for (ours, theirs), n in zip(pairs, shared, strict=True)
+    ]
+    return found, min(shared, default=0)
+
+
+def cell(lines: list[Line], hosts: dict[Key, Line]) -> str:
+    found, n = gains(lines, hosts)
+    if not found:
+        return "–"
+    return f"{statistics.fmean(found):+.2f}" + (f" ({n})" if n < TASKS else "")
+
+
+def plain_hosts(lines: list[Line]) -> dict[Key, Line]:
+    """Each host without JIOC or anything changed, by column, method and seed."""
+    return {line.place: line for line in lines if not line.coordinated and not line.others}
+
+
+def table(path: Path = KEPT) -> str:
+    lines = read(path)
+    hosts, plain = plain_hosts(lines), [line for line in lines if line.coordinated and not line.others]
+    titles = [SPECS[host].title for host in HOSTS]
+    heads = [
+        "column",
+        "reading",
+        "input weights",
+        "past heads",
+        "host's factors",
+        "FOSTER's p",
+        *titles,
+        "mean",
+    ]
+    out = [f"| {' | '.join(heads)} |", "|---" * 6 + "|" + "---:|" * (len(titles) + 1)]
+    for column in dict.fromkeys(line.column for line in lines):
+        for reading in _rows([line for line in plain if line.column == column]):
+            alike = {
+                host: [
+                    line
+                    for line in plain
+                    if (line.column, line.host, line.reading) == (column, host, effective(host, reading))
+                ]
+                for host in HOSTS
+            }
+            words = [WORDS[name][value] for name, value in zip(READ, reading, strict=True)]
+            whole = [statistics.fmean(found) for host in HOSTS if (found := gains(alike[host], hosts)[0])]
+            mean = f"{statistics.fmean(whole):+.2f}" if len(whole) == len(HOSTS) else "–"
+            cells = [cell(alike[host], hosts) for host in HOSTS]
+            out.append(f"| {' | '.join([column, NAMED.get(reading, '–'), *words, *cells, mean])} |")
+    return "\n".join([*out, "", _about(lines)])
+
+
+def _rows(lines: list[Line]) -> list[Key]:
+    """Every reading that some host was run with; of factors and softmax, printed and other go together."""
+    pairs = dict.fromkeys(line.reading[:2] for line in lines)
+    rows = []
+    for pair in sorted(pairs, key=lambda p: (p[0] != "plain", p[1] != "sum")):
+        mine = [line for line in lines if line.reading[:2] == pair]
+        if any(line.reading[2:] == PRINTED[2:] and line.host in (*FACTORED, *REWEIGHED) for line in mine):
+            rows.append((*pair, *PRINTED[2:]))
+        if any(line.reading[2:] != PRINTED[2:] for line in mine):
+            rows.append((*pair, "drop", "plain"))
+    return rows
+
+
+def others(path: Path = KEPT) -> str:
+    """Controls without JIOC, and readings with another option changed: a line each."""
+    lines = read(path)
+    hosts = plain_hosts(lines)
+    out = ["| column | host | with JIOC | changed | gain over the host |", "|---|---|---|---|---:|"]
+    groups: dict[Key, list[Line]] = {}
+    for line in lines:
+        if line.others:
+            jioc = ", ".join(
+                WORDS[name][value]
+                for name, value, usual in zip(READ, line.reading, PRINTED, strict=False)
+                if value != usual
+            )
+            reading = (jioc or "as printed") if line.coordinated else "no"
+            key = (line.column, SPECS[line.host].title, reading, ", ".join(line.others))
+            groups.setdefault(key, []).append(line)
+    out += [f"| {' | '.join(key)} | {cell(some, hosts)} |" for key, some in sorted(groups.items())]
+    return "\n".join(out)
+
+
+def _about(lines: list[Line]) -> str:
+    commits = ", ".join(sorted({line.commit for line in lines}))
+    return f"{len(lines)} runs at commits {commits}; a run stands in every row that is the same for its host."
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = printing.parser(__doc__)
+    parser.add_argument("--others", action="store_true")
+    chosen = others if parser.parse_args(argv).others else table
+    return printing.answered(lambda: print(chosen()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

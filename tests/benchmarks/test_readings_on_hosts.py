@@ -1,0 +1,80 @@
+"""The table of the readings of JIOC on several hosts."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.scripts import script
+from jioc.errors import Refused
+
+HEADS = "run,seed,method,adjust,coordination.coordinate,coordination.delta_scale,coordination.oc_reduce"
+HEADS += ",coordination.host_factors,coordination.delta_softmax,after each task,commit"
+
+
+def sheet(path: Path, *rows: str) -> Path:
+    """Lines of runs: method, adjust, coordinate, options of the reading, accuracies; all of the long tail."""
+    names = [f"cifar100-lt-resnet32-1000-{i},1,{row},abc" for i, row in enumerate(rows)]
+    path.write_text("\n".join([HEADS, *names]) + "\n")
+    return path
+
+
+def cells(table: str, host: str) -> dict[str, str]:
+    """The gains of a host, by the words of the reading."""
+    head, _, *rows = [
+        [word.strip() for word in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"
+    ]
+    return {" ".join(row[2:6]): row[head.index(host)] for row in rows}
+
+
+def test_a_gain_is_over_the_tasks_that_both_have_learnt(tmp_path: Path) -> None:
+    path = sheet(
+        tmp_path / "readings.csv",
+        "wa,0,none,plain,sum,keep,host,80 60 40 20",
+        "wa,0,jioc,plain,sum,keep,host,80 66",
+        "wa,0,jioc,mean1,sum,drop,plain,80 60 46",
+    )
+    found = cells(script("readings_on_hosts").table(path), "WA")
+    assert found["as printed added up kept z / w"] == "+3.00 (2)"
+    assert found["mean 1 added up dropped z"] == "+2.00 (3)"
+
+
+def test_a_row_has_the_name_of_its_reading(tmp_path: Path) -> None:
+    rows = ("wa,0,none,,,,,50 40", "wa,0,jioc,,,,,50 41", "wa,0,jioc,mean1,sum,drop,plain,50 42")
+    table = script("readings_on_hosts").table(sheet(tmp_path / "readings.csv", *rows))
+    assert [line.split(" | ")[1] for line in table.splitlines()[2:4]] == ["printed", "normalised"]
+
+
+def test_a_run_stands_in_every_row_that_is_the_same_for_its_host(tmp_path: Path) -> None:
+    path = sheet(
+        tmp_path / "readings.csv",
+        *(f"{host},–,none,,,,,50 40" for host in ("icarl", "wa", "foster")),
+        "icarl,0,jioc,mean1,sum,keep,host,50 44",
+        *(f"wa,0,jioc,mean1,sum,{word},host,50 4{n}" for n, word in ((2, "keep"), (6, "drop"))),
+        *(f"foster,0,jioc,mean1,sum,keep,{word},50 4{n}" for n, word in ((1, "host"), (8, "plain"))),
+    )
+    table = script("readings_on_hosts").table(path)
+    kept, dropped = "mean 1 added up kept z / w", "mean 1 added up dropped z"
+    assert cells(table, "iCaRL") == {kept: "+2.00 (2)", dropped: "+2.00 (2)"}
+    assert cells(table, "WA") == {kept: "+1.00 (2)", dropped: "+3.00 (2)"}
+    assert cells(table, "FOSTER") == {kept: "+0.50 (2)", dropped: "+4.00 (2)"}
+    assert cells(table, "mean") == {kept: "–", dropped: "–"}  # three of six hosts
+
+
+def test_controls_have_a_line_each_and_are_no_hosts(tmp_path: Path) -> None:
+    path = sheet(
+        tmp_path / "readings.csv",
+        "icarl,0,none,,,,,50 40",
+        "icarl,1.5,none,,,,,50 60",
+        "icarl,1.5,jioc,mean1,mean,,,50 50",
+    )
+    lines = script("readings_on_hosts").others(path).splitlines()[2:]
+    assert lines == [
+        "| long tail | iCaRL | mean 1, averaged | adjust 1.5 | +5.00 (2) |",
+        "| long tail | iCaRL | no | adjust 1.5 | +10.00 (2) |",
+    ]
+
+
+def test_a_sheet_of_another_study_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.csv").write_text("run,seed\na,1\n")
+    with pytest.raises(Refused, match="no readings"):
+        script("readings_on_hosts").table(tmp_path / "other.csv")

@@ -1,7 +1,6 @@
-"""What `jioc table --paper --coverage` leaves to a page: the baselines that are far off, and its line alone.
+"""What `jioc table --paper --coverage` leaves to a page: the baselines that are far off.
 
-    python benchmarks/cells.py           prints the table of docs/coverage.md
-    python benchmarks/cells.py --line    prints the line of README.md
+python benchmarks/cells.py    prints the table of docs/coverage.md
 
 A baseline is far off where it is more than 3 points from the paper, and from PyCIL's figures of that form of
 the method where there are any (pycil.json). Each has a line on what was checked.
@@ -104,20 +103,12 @@ def table(cells: list[Cell]) -> str:
     return "\n".join(lines)
 
 
-def line(cells: list[Cell]) -> str:
-    told = coverage.summary(cells)
-    return f"Of tables 2 and 3 of the paper so far, {told} ([docs/coverage.md](docs/coverage.md))."
-
-
 def read(place: Path = RESULTS) -> list[Cell]:
     return coverage.cells(runs.group(run for run in runs.read([place]) if paper.setting(run.result)))
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = printing.parser(__doc__)
-    parser.add_argument("--line", action="store_true")
-    alone = parser.parse_args(argv).line
-    return printing.answered(lambda: print(line(read()) if alone else table(read())))
+    return printing.main(__doc__, lambda: table(read()), argv)
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
     python benchmarks/comparison.py            prints the table of docs/results/comparison.md
     python benchmarks/comparison.py --short    prints that of README.md: six methods without and with JIOC
+    python benchmarks/comparison.py --line     prints what that table says: the best, and where JIOC helps
 
-both from results/comparison.
+all from results/comparison.
 """
 
 import sys
@@ -15,14 +16,14 @@ from gains import RESULTS
 from jioc.errors import Refused
 from jioc.methods import SPECS
 from jioc.report import paper, runs
-from jioc.report.group import Group
+from jioc.report.group import Group, mean_std
 from jioc.report.notes import provenance
 from jioc.report.tables import cell, number, spread
 from jioc.resolve import recipes
 from jioc.text import counted
 
 SHORT = ("icarl", "wa", "bic", "podnet", "foster", "der")
-BOUNDS = {"finetune": "without exemplars", "joint": "with every image kept"}
+BOUNDS = {"finetune": "finetuning without exemplars", "joint": "joint training on every image"}
 Columns = dict[str, dict[str, Group]]  # by place and name
 
 
@@ -75,6 +76,40 @@ def short(results: Path = RESULTS / "comparison") -> str:
     return "\n".join([*lines, "", f"For scale: {'; '.join(bounds)}."])
 
 
+def line(results: Path = RESULTS / "comparison") -> str:
+    """Say which of the six methods is best in the first column, and which of them JIOC raises."""
+    by_place = columns(results)
+    place, first = next(iter(by_place.items()))
+    averages = {method: _average(first, row_of(method, first)) for method in (*SHORT, "joint")}
+    best = max(SHORT, key=lambda method: averages[method] or 0.0)
+    gains = {
+        SPECS[method].title: [
+            mean
+            for column in by_place.values()
+            if (g := column.get(f"{SPECS[method].title} + JIOC")) is not None and g.complete
+            and (mean := mean_std(g.gains(g.complete[0].result.headline))[0]) is not None
+        ]
+        for method in SHORT
+    }  # fmt: skip
+    raised = [
+        f"{title} ({', '.join(number(gain, '+') for gain in some if gain > 0)})"
+        for title, some in gains.items()
+        if any(gain > 0 for gain in some)
+    ]
+    every = [gain for some in gains.values() for gain in some]
+    return (
+        f"**How well?** {SPECS[best].title} is best: {number(averages[best])} % on average over ten tasks "
+        f"of CIFAR-100 ({place}), {number(averages['joint'])} % if every image were kept. JIOC raises "
+        f"{sum(gain > 0 for gain in every)} of the {len(every)} results below, {' and '.join(raised)}, and "
+        "lowers the others ([verdicts](docs/results.md))."
+    )
+
+
+def _average(column: dict[str, Group], name: str) -> float | None:
+    g = column[name]
+    return mean_std(g.figures("average", g.complete[0].result.headline))[0] if g.complete else None
+
+
 def row_of(method: str, column: dict[str, Group]) -> str:
     """The name of a method's row without coordination."""
     return next((n for n, g in column.items() if g.config["method"] == method), "")
@@ -113,8 +148,9 @@ def seeds(groups: list[Group]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     parser = printing.parser(__doc__)
-    parser.add_argument("--short", action="store_true")
-    make = short if parser.parse_args(argv).short else table
+    parser.add_argument("--short", action="store_const", const=short, dest="make", default=table)
+    parser.add_argument("--line", action="store_const", const=line, dest="make")
+    make = parser.parse_args(argv).make
     return printing.answered(lambda: print(make()))
 
 

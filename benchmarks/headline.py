@@ -20,15 +20,15 @@ from jioc.report.figures import STYLE
 from jioc.report.group import Group
 
 FIGURE = RESULTS.parent.parent / "docs" / "figures" / "headline-light.svg"  # and -dark
-LINES = {  # row of the comparison: colour in the light and in the dark, dash
-    "Joint": ("#5f6368", "#a6acb3", ":"),
-    "DER": ("#0072B2", "#56B4E9", "-"),
-    "FOSTER + JIOC": ("#00795A", "#35C79A", "-"),
-    "iCaRL + JIOC": ("#B34F00", "#F0A04B", "-"),
-    "iCaRL": ("#B34F00", "#F0A04B", "--"),
-    "Finetune": ("#5f6368", "#a6acb3", "--"),
+HUES = {  # method: colour in the light and in the dark
+    "Joint": ("#5f6368", "#a6acb3"),
+    "DER": ("#0072B2", "#56B4E9"),
+    "FOSTER": ("#00795A", "#35C79A"),
+    "iCaRL": ("#B34F00", "#F0A04B"),
+    "Finetune": ("#5f6368", "#a6acb3"),
 }
-SHOWN = {"Joint": "all images kept", "Finetune": "no image kept"}  # of rows that bound the others
+BOUNDS = {"Joint": "all images kept", "Finetune": "no image kept"}
+LINES = [name for host in HUES for name in ([host] if host in BOUNDS else [host, f"{host} + JIOC"])]
 BARS = {
     "the usual loop": "the usual\nPyTorch loop",
     ALONE: "jioc,\none run",
@@ -84,26 +84,32 @@ def draw(what: Found, scheme: str) -> bytes:
     with matplotlib.rc_context(style):
         figure = Figure(figsize=(9.2, 3.5), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.75, 1))
-        ends = spread_out({name: values[-1] for name, values in curves.items()}, 5.0)
+        tasks = len(next(iter(curves.values())))
+        ends: dict[str, list[float]] = {}
         for name, values in curves.items():
-            colour = LINES[name][scheme == "dark"]
-            left.plot(range(1, len(values) + 1), values, LINES[name][2], color=colour, linewidth=1.8)
+            host, _, jioc = name.partition(" + ")
+            dash = ":" if host in BOUNDS else "--" if jioc else "-"
+            left.plot(range(1, tasks + 1), values, dash, color=HUES[host][scheme == "dark"], linewidth=1.8)
+            ends.setdefault(host, []).append(values[-1])
+        places = spread_out({host: max(last) for host, last in ends.items()}, 6.0)
+        for host, last in ends.items():
             left.annotate(
-                f"{SHOWN.get(name, name)} {values[-1]:.0f}",
-                (len(values), ends[name]),
+                f"{BOUNDS.get(host, host)} {last[0]:.0f}"
+                + "".join(f", with JIOC {end:.0f}" for end in last[1:]),
+                (tasks, places[host]),
                 xytext=(6, 0),
                 textcoords="offset points",
-                color=colour,
+                color=HUES[host][scheme == "dark"],
                 va="center",
                 annotation_clip=False,
             )
         left.set_title(f"Accuracy after each task: CIFAR-100, {place}", loc="left")
         left.set(xlabel="task of ten new classes", ylabel="% right of all classes so far", ylim=(0, 100))
-        left.set_xlim(1, len(next(iter(curves.values()))) + 2.6)
+        left.set_xlim(1, tasks + 4.6)
         left.set_xticks(range(1, 11))
         rates = {row["variant"]: row for row in measured["rows"]}
         rows = [rates[name] for name in BARS]
-        colours = [soft, *[LINES["DER"][scheme == "dark"]] * 2]
+        colours = [soft, *[HUES["DER"][scheme == "dark"]] * 2]
         bars = right.barh(
             [*BARS.values()], [row["images_per_second"] / 1000 for row in rows], color=colours, height=0.6
         )

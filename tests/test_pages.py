@@ -1,6 +1,7 @@
 """What the pages show works: their code runs, their commands and flags exist, what is made is current."""
 
 import functools
+import importlib.util
 import re
 import shlex
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 from PIL import Image, ImageOps
 from sklearn.datasets import load_digits
@@ -16,6 +18,7 @@ from sklearn.datasets import load_digits
 import jioc
 from helpers.paths import ROOT
 from helpers.scripts import load
+from helpers.torchvision_operators import make_torchvision_load
 from jioc.cli.main import COMMANDS
 from jioc.cli.main import main as command
 from jioc.results import Result
@@ -82,8 +85,10 @@ def test_the_python_of_the_page_of_models_runs(names: dict[str, Any]) -> None:
 
 
 @pytest.mark.extras
+@pytest.mark.filterwarnings("ignore")  # Avalanche calls what it deprecates
+@pytest.mark.skipif(importlib.util.find_spec("avalanche") is None, reason="Avalanche is not installed")
 def test_the_python_of_the_page_of_avalanche_runs(names: dict[str, Any]) -> None:
-    torch, _ = pytest.importorskip("torch"), pytest.importorskip("avalanche")
+    make_torchvision_load()
     model = torch.nn.Linear(4, 2)
     run_code(
         DOCS / "avalanche.md", names | {"model": model, "optimizer": torch.optim.SGD(model.parameters(), 0.1)}

@@ -91,9 +91,9 @@ def summary(tables: list[Cell]) -> str:
     gains = [(mean_std(one.gains())[0], paper.gain(one.where)) for one in run if one.gains()]
     right = sum(ours * theirs > 0 for ours, theirs in gains if ours is not None and theirs is not None)
     return (
-        f"cells run: {len(run)} of {len(tables)} (on CIFAR {cifar[0]} of {cifar[1]}); "
-        f"within {NEAR:g} points of the paper: {near} of {len(run)}; "
-        f"JIOC helps or hurts as in the paper: {right} of {len(gains)}"
+        f"{len(run)} of {len(tables)} cells are run ({cifar[0]} of the {cifar[1]} on CIFAR), {near} of them "
+        f"within {NEAR:g} points of the paper; in {right} of {len(gains)} comparisons JIOC moves accuracy "
+        "the same way as there"
     )
 
 

@@ -34,15 +34,15 @@ def test_a_baseline_is_far_off_by_the_paper_and_by_pycil(average: float, theirs:
 def test_a_page_that_does_not_hold_the_results_is_not_current() -> None:
     tables = script("tables")
     marks = {
-        "README.md": "<!-- python benchmarks/cells.py --line -->",
+        "README.md": "<!-- python benchmarks/claims.py -->",
         "docs/coverage.md": "<!-- jioc table --paper --coverage benchmarks/results --format markdown -->",
     }
     for name, mark in marks.items():
         page = (ROOT / name).read_text(encoding="utf-8")
         _, after = page.split(f"{mark}\n\n")
         block = f"{mark}\n\n{after.split('<!-- end')[0]}<!-- end of the table -->\n"
-        assert "cells run: " in block and tables.current(block) == block
-        assert tables.current(block.replace("cells run: ", "cells run: 9")) == block
+        assert " cells are run" in block and tables.current(block) == block
+        assert tables.current(block.replace(" cells are run", "9 cells are run")) == block
 
 
 def test_the_papers_oddities_are_found() -> None:

@@ -56,8 +56,8 @@ def test_a_cell_has_the_default_form_of_its_row_and_others_beside_it(results: li
 def test_the_line_counts_cells_near_ones_and_gains(results: list[dict[str, Any]]) -> None:
     told = coverage.summary(coverage.cells(groups_of(*results)))
     assert told == (
-        "cells run: 5 of 150 (on CIFAR 5 of 100); within 2 points of the paper: 2 of 5; "
-        "JIOC helps or hurts as in the paper: 1 of 2"
+        "5 of 150 cells are run (5 of the 100 on CIFAR), 2 of them within 2 points of the paper; "
+        "in 1 of 2 comparisons JIOC moves accuracy the same way as there"
     )
 
 
@@ -78,7 +78,7 @@ def test_every_cell_of_the_paper_stands_there_once_and_fits_a_terminal(
     place = str(keep(tmp_path / "runs", *results))
     assert main(["table", "--paper", "--coverage", place]) == 0
     lines = capsys.readouterr().out.splitlines()
-    end = next(i for i, line in enumerate(lines) if line.startswith("cells run"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("5 of 150 cells are run"))
     tables = "\n".join(lines[:end])
     assert max(map(len, lines[:end])) <= 80 and "…" not in tables
     printed = json.loads((Path(paper.__file__).parent / "paper.json").read_text())["averages"]
@@ -95,7 +95,7 @@ def test_the_other_formats_hold_the_same_cells(
     assert main([*words, "csv"]) == 0
     told = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(told.out)))
-    assert len(rows) == 151 and told.err.startswith("cells run: 5 of 150")
+    assert len(rows) == 151 and told.err.startswith("5 of 150 cells are run")
     (gain,) = (row for row in rows if row["gain"] and row["method"] == "icarl")
     assert float(gain["gain"]) == -1 and float(gain["paper's gain"]) == pytest.approx(5.07)
     assert main([*words, "markdown"]) == 0

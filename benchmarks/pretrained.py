@@ -18,9 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import jioc
-from jioc.config import by_keys
 from jioc.errors import exit_status
-from jioc.methods import find_method
 from jioc.results import read
 
 WEIGHTS = "efficientnet-lite0"
@@ -44,12 +42,11 @@ RUNS: dict[str, dict[str, Any]] = {
 def values(name: str, args: argparse.Namespace) -> dict[str, Any]:
     """The settings of a run, as `jioc.run` takes them."""
     settings = dict(RUNS[name])
-    method = settings.pop("method")
     shared = {"data": args.data, "tasks": args.tasks, "weights": args.weights, "backbone": WEIGHTS}
     if args.short:
         settings |= {key: 1 for key in settings if key.endswith("epochs")}
         settings |= {"image_size": 64} | ({"projections": 50} if "projections" in settings else {})
-    return by_keys(shared | settings, find_method(method).options) | {"method": method}
+    return shared | settings
 
 
 def table(folder: Path) -> str:

@@ -25,8 +25,6 @@ def load():
 
 if __name__ == "__main__":
     for word in ("none", "jioc"):
-        result = jioc.run(
-            method="icarl", data=__file__, memory=30, later={"epochs": 10}, coordination={"coordinate": word}
-        )
+        result = jioc.run(method="icarl", data=__file__, memory=30, epochs=10, coordinate=word)
         average, forgetting = result.average["cnn"], result.forgetting["cnn"]
         print(f"{word:4}  average {average:.1f} %  forgetting {forgetting:.1f} %")

@@ -49,7 +49,7 @@ def digits(*labels: int) -> tuple[np.ndarray, np.ndarray]:
 def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What a reader has when a page begins: images, labels, a folder of birds; epochs are few here."""
     monkeypatch.chdir(tmp_path)
-    quick = {"later": {"epochs": 1}, "tasks": 2, "long_tail": 50, "device": "cpu"}
+    quick = {"epochs": 1, "tasks": 2, "long_tail": 50, "device": "cpu"}
     run, classifier = jioc.run, jioc.IncrementalClassifier
     monkeypatch.setattr(jioc, "run", lambda **values: run(**values | quick), raising=False)
     few = functools.partial(classifier, epochs=1, device="cpu")

@@ -20,10 +20,11 @@ INTRODUCTION = """\
 Written by `make reference` from `jioc/config/schema.py`, `jioc/methods/specs.py` and
 `jioc/grid/options.py`; change it there.
 
-A setting is a flag of `jioc run`, a line of config.yaml and a keyword of `jioc.run`, nested as named:
-`jioc.run(method="icarl", later={"epochs": 17})`. The method itself is the first word of `jioc run`. A setting
-that nobody gives has its default or follows from others: `first.epochs` follows from the method, and scales
-with `later.epochs`. `jioc run METHOD --help` shows the values that follow from a method.
+A setting is a flag of `jioc run`, a line of config.yaml and a keyword of `jioc.run`, there by the flag's name
+or nested as in the file: `jioc.run(method="icarl", epochs=17)` or `later={"epochs": 17}`. The method itself
+is the first word of `jioc run`. A setting that nobody gives has its default or follows from others:
+`first.epochs` follows from the method, and scales with `later.epochs`. `jioc run METHOD --help` shows the
+values that follow from a method.
 """
 TABLE = "| flag | setting | value | default | |\n|---|---|---|---|---|"
 TYPES = {bool: "yes or no", int: "whole number", float: "number", Path: "path"}

@@ -25,6 +25,7 @@ from jioc.config.values import (
     Values,
     at,
     by_keys,
+    by_names,
     check_given,
     differences,
     digest,

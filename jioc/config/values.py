@@ -77,6 +77,18 @@ def by_keys(keys: Values, options: type[Options]) -> Values:
     return nested({paths[key]: value for key, value in keys.items() if key in paths})
 
 
+def by_names(values: Values, options: type[Options]) -> Values:
+    """Values as `make` takes them, of values by the names of `Config` or of flags (gamma2, first_epochs)."""
+    paths = {setting.key: path for path, setting in index.every(options).items() if "." in path}
+    flags = {paths[name]: name for name in values if name in paths and name not in Config.model_fields}
+    others = {name: value for name, value in values.items() if name not in flags.values()}
+    for path, name in flags.items():
+        section = others.get(path.partition(".")[0], {})
+        refuse_if(not isinstance(section, dict), f"give {name} within {path.partition('.')[0]}")
+        refuse_if(path in flat(others), f"{name} is given twice: by its name, and as {path}")
+    return nested(others | {path: values[name] for path, name in flags.items()}) if flags else values
+
+
 def at(values: Values, path: str) -> Any:
     """The value of a dotted name; None where there is none."""
     value: Any = values

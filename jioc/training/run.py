@@ -1,7 +1,7 @@
 """Start a run: check its settings, load its images, make its folder. `runner.Run` then learns the tasks.
 
 import jioc
-result = jioc.run(method="icarl", data="digits", coordination={"coordinate": "jioc"})
+result = jioc.run(method="icarl", data="digits", coordinate="jioc")
 result.average["cnn"]
 """
 
@@ -12,12 +12,13 @@ from typing import Any
 
 import torch
 
-from jioc.config import Config, digest, make
+from jioc.config import Config, Values, by_names, digest, make
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.device.distributed import ALONE, World, process_group
 from jioc.errors import Refused, refuse_if
 from jioc.events import Callback
+from jioc.methods import find_method
 from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
 from jioc.results import Result
@@ -37,14 +38,14 @@ def run(
     stop: Callable[[], bool] | None = None,
     **values: Any,
 ) -> Result:
-    """Run a configuration, or its values by name.
+    """Run a configuration, or settings by name: as in `config.yaml`, or as flags (coordinate, epochs, …).
 
     With `out` the run is saved there and can be resumed; without, nothing is written. `stop` is asked before
     every step; when it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every
     process calls this; the first one writes and calls back, and all return the result.
     """
     if config is None:
-        config = make(**values)
+        config = make(**_by_names(values))
     elif not isinstance(config, Config):
         raise Refused(
             "jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; "
@@ -55,6 +56,12 @@ def run(
     config = resolve(config)
     validate.unused(config)
     return execute(config, out=out, resume=resume, callback=callback, stop=stop)
+
+
+def _by_names(values: Values) -> Values:
+    """Values that may be given by the names of flags, some of which are the method's own."""
+    method = values.get("method")
+    return by_names(values, find_method(method).options) if isinstance(method, str) else values
 
 
 def execute(

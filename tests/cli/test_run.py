@@ -156,7 +156,12 @@ def test_the_papers_long_tail_starts_on_the_official_files(
 
 
 @pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGTERM, 75), (signal.SIGHUP, 75), (signal.SIGINT, 130)]
+    ("number", "status"),
+    [
+        pytest.param(signal.SIGTERM, 75, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 75, marks=pytest.mark.slow),
+        (signal.SIGINT, 130),
+    ],
 )
 def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int, tmp_path: Path) -> None:
     out = tmp_path / "run"

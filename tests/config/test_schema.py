@@ -24,6 +24,7 @@ MADE_UP = '''
 BEFORE = "    batch_size: Positive"
 
 
+@pytest.mark.slow
 def test_a_setting_is_added_in_one_file_alone(tmp_path: Path) -> None:
     """In a copy of the package; the flag, the help, config.yaml, tables and the reference page have it."""
     package = Path(jioc.__file__).parent

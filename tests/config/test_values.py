@@ -2,12 +2,23 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import jioc
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Refused
+from jioc.methods import SPECS
+
+TINY: dict[str, Any] = {
+    "method": "icarl",
+    "data": "digits",
+    "task_sizes": (5, 5),
+    "memory": 20,
+    "device": "cpu",
+}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +36,32 @@ def test_a_setting_in_the_wrong_place_is_told_where_it_is(setting: str, told: st
         Refused, match=f"^unknown setting '{setting}' in the configuration; {re.escape(told)}$"
     ):
         settings.make(method="icarl", **{setting: 5})
+
+
+def test_settings_go_by_the_names_of_their_flags_too() -> None:
+    given = {"method": "icarl", "coordinate": "jioc", "first_lr": 0.2, "kd_weight": 2.0, "later": {"lr": 0.1}}
+    wanted = {"method": "icarl", "coordination": {"coordinate": "jioc"}, "first": {"lr": 0.2}}
+    wanted |= {"options": {"kd_weight": 2.0}, "later": {"lr": 0.1, "epochs": 3}}
+    assert settings.by_names(given | {"epochs": 3}, SPECS["icarl"].options) == wanted
+    assert settings.by_names(wanted, SPECS["icarl"].options) == wanted
+    assert jioc.run(**TINY, epochs=2, coordinate="oc")["config"]["coordination"]["coordinate"] == "oc"
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        (
+            {"gamma2": 1, "coordination": {"gamma2": 1}},
+            "gamma2 is given twice: by its name, and as coordination",
+        ),
+        ({"gamma2": 1, "coordination": "jioc"}, "give gamma2 within coordination"),
+        ({"gama2": 1}, "unknown setting 'gama2'"),
+        ({"kd_weight": 2, "method": "der"}, "unknown setting 'kd_weight'"),
+    ],
+)
+def test_a_setting_by_name_is_given_once_and_belongs_to_the_method(values: dict[str, Any], told: str) -> None:
+    with pytest.raises(Refused, match=re.escape(told)):
+        jioc.run(**TINY | values)
 
 
 def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

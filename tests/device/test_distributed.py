@@ -279,6 +279,7 @@ def test_half_of_what_torchrun_sets_is_refused(
         run(method="replay", **small)
 
 
+@pytest.mark.slow
 def test_torchrun_runs_the_command_and_one_process_speaks_and_writes(tmp_path: Path) -> None:
     launch = [
         sys.executable,

@@ -60,6 +60,7 @@ def test_scikit_learn_is_content(estimator: IncrementalClassifier, check: Any) -
     check(estimator)
 
 
+@pytest.mark.slow
 def test_it_works_in_pipelines_and_searches() -> None:
     x, y = blobs()
     lined = make_pipeline(StandardScaler(), IncrementalClassifier(**QUICK | {"epochs": 20}))

@@ -30,8 +30,8 @@ LEARNS: dict[str, Any] = {
     "task_sizes": (4, 3, 3),
     "memory": 300,
     "batch_size": 64,
-    "later": {"epochs": 6},
-    "first": {"epochs": 6},
+    "later": {"epochs": 5},
+    "first": {"epochs": 5},
     "device": "cpu",
 }
 SHORT: dict[str, Any] = {

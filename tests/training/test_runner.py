@@ -38,18 +38,15 @@ def attached(coordination: JIOC) -> Any:
     return made
 
 
-@pytest.mark.parametrize("method", SPECS)
+@pytest.mark.parametrize("method", [name for name, spec in SPECS.items() if spec.memory == "none"])
 def test_same_settings_give_the_same_result_and_jioc_switched_off_is_none(
     method: str, small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """They refuse oc, so JIOC is attached by hand. The others: `test_switched_off_is_absent`."""
     small |= {"first": {"epochs": 2}, "later": {"epochs": 1}}
     first = run(method=method, **small, out=tmp_path / "first")
-    if SPECS[method].memory == "none":  # refuses oc by its word, so that JIOC is attached by hand
-        monkeypatch.setattr("jioc.training.build.make_method", attached(JIOC(coordinate="none")))
-        off: dict[str, Any] = {}
-    else:
-        off = {"coordinate": "oc", "gamma1": 0, "gamma2": 0}
-    again = run(method=method, **small, coordination=off, out=tmp_path / "again")
+    monkeypatch.setattr("jioc.training.build.make_method", attached(JIOC(coordinate="none")))
+    again = run(method=method, **small, out=tmp_path / "again")
     assert figures(first) == figures(again)
     assert same(weights(tmp_path / "first"), weights(tmp_path / "again"))
 

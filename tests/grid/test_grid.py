@@ -355,6 +355,7 @@ def test_without_its_extra_a_launcher_says_what_to_install(
     assert f"pip install 'jioc[{place}]'" in told and not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False])
 def test_a_run_that_another_grid_is_at_is_waited_for(
     ends: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

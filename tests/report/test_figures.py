@@ -12,6 +12,7 @@ from jioc.cli.main import main
 from jioc.report import figures, looks, paper
 
 
+@pytest.mark.slow
 def test_figures_for_papers(tmp_path: Path) -> None:
     counts = [500 - 40 * c for c in range(10)]
     tailed = made(classes=["<b>$x_1$</b>", *map(str, range(9))], counts=counts, method="own_$method.py")

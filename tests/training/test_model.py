@@ -161,6 +161,7 @@ print(sorted(seen))
 """
 
 
+@pytest.mark.slow
 def test_a_model_whose_writer_is_killed_is_whole(copy: Path) -> None:
     told = subprocess.run(
         [sys.executable, "-c", KILLED, str(copy)], capture_output=True, text=True, timeout=240

@@ -267,6 +267,7 @@ def test_waiting_for_another_process_can_be_stopped(folder: Path, tmp_path: Path
             load_dataset(config, tell)
 
 
+@pytest.mark.slow
 def test_a_process_that_waits_takes_over_from_one_that_is_killed(tmp_path: Path) -> None:
     place = class_folders(tmp_path / "many", {"a": 60, "b": 60})
     first = build(place, tmp_path / "c", halted=True)

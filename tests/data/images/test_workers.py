@@ -61,12 +61,14 @@ def checks(
     return subprocess.run(words, env=env, capture_output=True, text=True, timeout=120)
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_left_without_work_does_not_end_the_command(folder: Path, tmp_path: Path) -> None:
     ended = checks(folder, [tmp_path / f"c{i}" for i in range(4)], chunk=5)  # one worker may take both
     assert ended.returncode == 0, ended
     assert ended.stdout.count("8 training and 2 test images") == 4
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_between_two_orders_does_not_end_the_command(folder: Path, tmp_path: Path) -> None:
     """As one that is killed for its memory may: it has answered, and no longer reads."""
     dies = tmp_path / "dies.py"

@@ -24,11 +24,10 @@ from jioc.resolve.derive import resolve
 from jioc.text import coordinated
 
 STEP = 4  # passes of an image in a step with a teacher
-RATES = {"resnet32": 181_000, "resnet18": 95_000}
-"""Images a second at 32 pixels: ResNet32 by docs/performance.md (fifteen runs in three processes), ResNet18
-with ImageNet's stem by seven packed runs at commit a6c0693. Larger images: by their pixels, which is too slow
-where small ones do not fill the card."""
-SESSION = 30  # GPU minutes
+RATES = {"resnet32": 181_000, "resnet18": 365_000}
+"""Images a second at 32 pixels: ResNet32 by docs/performance.md (fifteen runs in three processes), 0.925 of
+what speed.py measures with six packed; ResNet18 with ImageNet's stem by the same share of its 395,201. Larger
+images: by their pixels, which is too slow where small ones do not fill the card."""
 
 
 def steps(config: Config) -> float:
@@ -66,27 +65,23 @@ def jobs(column: columns.Column, seed: int = 1) -> dict[str, Config]:
 
 
 def cifar() -> str:
-    """The CIFAR columns as the tables have them, each in the first session that has room for all of it."""
-    heads = ["column", "million steps", "minutes", "runs left", "minutes left", "session", "command"]
-    lines, kept = [heads, ["---"] + ["---:"] * 5 + ["---"]], runs.read([RESULTS])
-    sessions: list[float] = []
+    """The CIFAR columns as the tables have them, with the minutes of what is not kept yet."""
+    heads = ["column", "million steps", "minutes", "runs left", "minutes left", "command"]
+    lines, kept, ahead = [heads, ["---"] + ["---:"] * 4 + ["---"]], runs.read([RESULTS]), 0.0
     for column, rows, seed in WANTED:
         configs = [config for row, config in jobs(column, seed).items() if row in rows]
         found = runs.counterparts(kept, [runs.not_begun(Path(column.prefix), config) for config in configs])
         left = [config for config, result in zip(configs, found, strict=True) if result is None]
-        ahead, name, number = sum(map(minutes, left)), column.prefix, "–"
-        if left:
-            room = next((i for i, spent in enumerate(sessions) if spent + ahead <= SESSION), len(sessions))
-            sessions[room : room + 1] = [sum(sessions[room : room + 1]) + ahead]
-            number = str(room + 1)
-        command = f"jioc grid columns --only {column.prefix}"
+        name, command = column.prefix, f"jioc grid columns --only {column.prefix}"
         if rows != recipes.HOSTS:
             name += f", three pairs, seed {seed}"
             words = " ".join(f'"{column.prefix}-{host}-*"' for host in PAIRS)
             command = f"jioc grid columns --only {words} --seeds {seed}"
-        figures = [sum(map(steps, configs)) / 1e6, sum(map(minutes, configs)), len(left), ahead]
-        lines.append([name, *(f"{one:.0f}" for one in figures), number, f"`{command}`" if left else "–"])
-    lines.append(["all that is left", "", "", "", f"{sum(sessions):.0f}", str(len(sessions)), ""])
+        minutes_left = sum(map(minutes, left))
+        figures = [sum(map(steps, configs)) / 1e6, sum(map(minutes, configs)), len(left), minutes_left]
+        lines.append([name, *(f"{one:.0f}" for one in figures), f"`{command}`" if left else "–"])
+        ahead += minutes_left
+    lines.append(["all that is left", "", "", "", f"{ahead:.0f}", ""])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 

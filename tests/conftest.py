@@ -1,6 +1,7 @@
 """Shared by the tests: one thread (tiny networks are faster so), and small runs on the digits."""
 
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import torch
 
 from jioc.cli import dry_run
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # `nohup make test &` ignores both, and so would
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # every command that the tests start and stop
 torch.set_num_threads(1)
 dry_run.SPELL = 0.0  # no test asks how good an estimate is
 os.environ["OMP_NUM_THREADS"] = "1"

@@ -108,8 +108,8 @@ def sentence(error: BaseException) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether there was no memory left, as Python, NumPy or torch say it."""
-    said = ("can't allocate memory", "out of memory")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in said)
+    signs = ("can't allocate memory", "out of memory")
+    return isinstance(error, MemoryError) or any(words in str(error) for words in signs)
 
 
 def is_of_a_file(error: BaseException) -> TypeGuard[OSError]:

@@ -49,6 +49,6 @@ def imported(path: Path) -> ModuleType:
                 sys.modules[name] = sys.modules.pop(name)
             except (Exception, SystemExit) as error:
                 del sys.modules[name]
-                kind, told = type(error).__name__, f": {error}" if str(error) else ""
-                raise Refused(f"{str(path)!r} cannot be imported: {kind}{told}") from error
+                kind, why = type(error).__name__, f": {error}" if str(error) else ""
+                raise Refused(f"{str(path)!r} cannot be imported: {kind}{why}") from error
         return sys.modules[name]

@@ -107,8 +107,8 @@ def test_the_files_of_a_run_are_regular_ones(
     words = ["run", "icarl", "--data", "digits", "--task-sizes", "6,4", "--memory", "60", "--device", "cpu"]
     words += ["--first-epochs", "1", "--epochs", "1", "--out", str(run), "--resume"]
     assert main(words) == (0 if "checksums" in name else 2)
-    told = "".join(capsys.readouterr())
-    assert "not a regular file" in told and "Traceback" not in told
+    captured = "".join(capsys.readouterr())
+    assert "not a regular file" in captured and "Traceback" not in captured
 
 
 def test_a_model_is_of_regular_files(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -116,7 +116,7 @@ def test_no_module_imports_itself_through_others() -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "line", "told"),
+    ("module", "line", "message"),
     [
         ("losses", "from jioc.training import engine", "losses imports training.engine"),
         (
@@ -127,13 +127,13 @@ def test_no_module_imports_itself_through_others() -> None:
         ("data/catalogue", "import jioc.nets.heads", "data.catalogue imports nets.heads"),
     ],
 )
-def test_an_import_the_wrong_way_is_noticed(module: str, line: str, told: str, tmp_path: Path) -> None:
+def test_an_import_the_wrong_way_is_noticed(module: str, line: str, message: str, tmp_path: Path) -> None:
     for name, path in modules(PACKAGE).items():
         copy = tmp_path / path.relative_to(PACKAGE)
         copy.parent.mkdir(parents=True, exist_ok=True)
         added = f"\n{line}\n" if name == module.replace("/", ".") else ""
         copy.write_text(path.read_text() + added)
-    assert told in wrong_way(import_graph(tmp_path))
+    assert message in wrong_way(import_graph(tmp_path))
 
 
 def test_a_circle_is_noticed() -> None:

@@ -55,9 +55,9 @@ def test_the_pages_commands_do_what_it_says(photos: Path, capsys: pytest.Capture
     assert [words[0] for words in commands] == ["run", "evaluate", "predict", "learn", "export"]
     for words in commands:
         assert main(words) == 0
-    told = capsys.readouterr()
-    assert "taking ranpac on the frozen features of efficientnet-lite0" in told.err
-    assert "new.jpg\tdisc\t" in told.out and "8 classes; kept in models/photos" in told.out
+    captured = capsys.readouterr()
+    assert "taking ranpac on the frozen features of efficientnet-lite0" in captured.err
+    assert "new.jpg\tdisc\t" in captured.out and "8 classes; kept in models/photos" in captured.out
     agrees(Path("models/photos"), Path("photos.onnx"))
 
 

@@ -30,14 +30,14 @@ def test_a_table_fits_and_shortens_nothing(
 ) -> None:
     monkeypatch.setattr("jioc.terminal.width", lambda stream: columns)
     table(HEADS, ROWS, text_columns=2)
-    told = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
-    assert max(map(len, told.splitlines())) <= columns and "…" not in told
+    captured = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+    assert max(map(len, captured.splitlines())) <= columns and "…" not in captured
     for row in ROWS:
         for figure in row[3:]:
-            assert told.count(figure) == 1
+            assert captured.count(figure) == 1
         words = [word.strip(",") for word in " ".join(row[:2]).split()]
-        assert columns < 60 or all(word in told for word in words)
-    assert columns < 300 or told.count("BiC") == 1  # one block
+        assert columns < 60 or all(word in captured for word in words)
+    assert columns < 300 or captured.count("BiC") == 1  # one block
 
 
 def test_a_task_line_tells_less_where_there_is_less_room_and_always_as_much() -> None:

@@ -165,7 +165,7 @@ def _fish(completions: list[Completion]) -> str:
     for name, about in COMMANDS.items():
         text = about.replace("'", "\\'")
         lines.append(f"complete -c jioc -n __fish_use_subcommand -f -a {name} -d '{text}'")
-    told = set()
+    described = set()
     for one in completions:
         seen = f"__fish_seen_subcommand_from {one.command}"
         only = f"{seen}; and contains {one.method} (commandline -opc)" if one.method else seen
@@ -174,11 +174,11 @@ def _fish(completions: list[Completion]) -> str:
                 f"complete -c jioc -n '{seen}; and __fish_is_nth_token 2' -a '{' '.join(one.first)}'"
             )
         for flag in one.flags:
-            if (one.command, flag) not in told:
+            if (one.command, flag) not in described:
                 words = f" -x -a '{' '.join(one.values[flag])}'" if flag in one.values else ""
                 lines.append(f"complete -c jioc -n '{only}' -l {flag[2:]}{words}")
             if not one.method:
-                told.add((one.command, flag))
+                described.add((one.command, flag))
     return "\n".join(lines) + "\n"
 
 

@@ -91,7 +91,7 @@ def _show(jobs: list[Job], states: dict[str, str]) -> None:
     else:
         state = max(len(row[1]) for row in rows)
         room = max(16, columns - state - 2)
-        table(["run", ""], [[middle_out(name, room), told] for name, told, _ in rows])
+        table(["run", ""], [[middle_out(name, room), status] for name, status, _ in rows])
         print(wrapped("the line that repeats each run alone: this command with | cat at its end", sys.stdout))
     left = [job.config for job in jobs if states[job.name] != FINISHED]
     if left:

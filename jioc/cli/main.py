@@ -104,7 +104,7 @@ def main(argv: list[str] | None = None) -> int:
             return Interrupted.status
         if debug:
             raise
-        told = is_out_of_memory(error) or is_of_a_file(error)
-        where = "" if told else "; --debug shows where"
+        explained = is_out_of_memory(error) or is_of_a_file(error)
+        where = "" if explained else "; --debug shows where"
         print(f"jioc: {sentence(error)}{where}", file=sys.stderr)
         return Failed.status

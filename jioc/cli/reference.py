@@ -82,8 +82,8 @@ def _values(annotation: Any, metadata: Iterable[Any] = ()) -> str:
     if kinds := [kind for kind in get_args(annotation) if kind is not NoneType]:
         return " or ".join(map(_values, kinds))
     bounds = ((word, getattr(m, key)) for m in metadata for key, word in BOUNDS.items() if hasattr(m, key))
-    told = "".join(f", {word} {bound}" for word, bound in bounds if bound not in (MOST, LARGEST))
-    return TYPES.get(annotation, "text") + told
+    limits = "".join(f", {word} {bound}" for word, bound in bounds if bound not in (MOST, LARGEST))
+    return TYPES.get(annotation, "text") + limits
 
 
 if __name__ == "__main__":

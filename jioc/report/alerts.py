@@ -21,10 +21,10 @@ def find(groups: list[Group], losses: Sequence[Sequence[Losses]]) -> list[Alert]
     """List what is odd, setting by setting. `losses`: of each run of each group."""
     alerts = []
     for i, g in enumerate(groups):
-        said = [
+        messages = [
             (text, r) for r, run in enumerate(g.runs) for text in _of_run(run, losses[i][r], _tasks(g, run))
         ]
-        alerts += [Alert(i, some, text) for text, some in collect(said).items()]
+        alerts += [Alert(i, some, text) for text, some in collect(messages).items()]
     return alerts
 
 

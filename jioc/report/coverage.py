@@ -101,12 +101,12 @@ def remarks(tables: list[Cell]) -> list[str]:
     """Everything that stands below the tables."""
     groups = [g for one in tables for g in one.groups.values()]
     forms = {form for one in tables for form in one.groups}
-    told = [
+    legend = [
         "paper: its average accuracy in percent; ours: the mean over n seeds; diff: ours minus the paper's",
         *["as printed: JIOC by --reading printed, beside the default"] * (PRINTED in forms),
         *["as in PyCIL: the method as PyCIL codes it, where that is not as published"] * (IN_PYCIL in forms),
     ]
-    return [summary(tables), *told, *notes.provenance(groups)]
+    return [summary(tables), *legend, *notes.provenance(groups)]
 
 
 def layout(tables: list[Cell], wide: bool) -> list[Block]:

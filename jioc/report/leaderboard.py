@@ -93,13 +93,13 @@ def _passed(ranked: list[Entry]) -> str:
 
 
 def _explained(left_out: int) -> list[str]:
-    told = [
+    legend = [
         "accuracy in percent, mean ± standard deviation over n seeds; average: over the tasks, the first too",
         "parameters: of the network that answers after the last task, 4 bytes each",
         "seconds: of training and evaluating, often beside other runs on the same GPU",
         "only rows of one board have the same protocol, augmentation, network and bytes",
     ]
-    return told + [f"left out, unfinished or judged by a hold-out: {counted(left_out, 'setting')}"] * bool(
+    return legend + [f"left out, unfinished or judged by a hold-out: {counted(left_out, 'setting')}"] * bool(
         left_out
     )
 

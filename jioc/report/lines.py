@@ -20,8 +20,8 @@ def task_line(row: TaskRow, tasks: int, width: int | None = None) -> str:
     """
     task, seconds = f"task {row.task:>2}" + (f"/{tasks}" if tasks else ""), f"{row.seconds or 0:.0f}"
     head, accuracies = f"{task}  {counted(row.classes[1], 'class'):>11}", list(row.by_readout.items())
-    told, longest = (_forms(accuracies, show) for show in (percent, lambda _: LONGEST))
-    for figures, longer in zip(told, longest, strict=True):
+    shown, longest = (_forms(accuracies, show) for show in (percent, lambda _: LONGEST))
+    for figures, longer in zip(shown, longest, strict=True):
         if width is None or len("  ".join([head, *longer, max(seconds, LONG, key=len), ""])) <= width:
             return "  ".join([head, *figures, f"{seconds} s"])
     return f"{task}  {accuracies[0][0]} {percent(accuracies[0][1].all)}"

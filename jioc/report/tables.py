@@ -184,8 +184,8 @@ def _narrow_notes(groups: list[Group], shown: dict[str, str], others: list[str])
     if not others:
         return []
     judged = notes.headlines(groups, shown)
-    told = [f"average and last: of {judged}"] if " or " in judged else []
-    return [*told, f"--wide adds columns for {', '.join(name.upper() for name in others)}"]
+    legend = [f"average and last: of {judged}"] if " or " in judged else []
+    return [*legend, f"--wide adds columns for {', '.join(name.upper() for name in others)}"]
 
 
 def _gain(g: Group, readout: str) -> Figure:

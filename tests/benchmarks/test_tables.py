@@ -113,11 +113,11 @@ def test_every_line_of_the_pages_is_one_to_copy(
     monkeypatch.chdir(tmp_path)
     for line in lines:
         assert jioc([*shlex.split(line, comments=True)[1:], "--dry-run"]) == 0, line
-        told = capsys.readouterr().out
+        captured = capsys.readouterr().out
         counted = re.search(r"# (?:the )?(\w+) (?:short )?runs", line)
         if counted is None:
-            assert "jioc run" in told, line
+            assert "jioc run" in captured, line
         else:
             number = {"two": 2, "six": 6, "twelve": 12}.get(counted[1]) or int(counted[1])
-            assert told.count("jioc run") == number, line
+            assert captured.count("jioc run") == number, line
     assert len(lines) >= 100

@@ -82,6 +82,6 @@ def test_a_file_that_names_code_is_said_before_the_code_runs(
         if command == "table":
             words = ["table", str(tmp_path), "--recipe", named]
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert f"{named!r} names the Python file {f'{script}{end}'!r}" in told.partition("it runs")[0]
-    assert "it runs" in told
+    captured = capsys.readouterr().err
+    assert f"{named!r} names the Python file {f'{script}{end}'!r}" in captured.partition("it runs")[0]
+    assert "it runs" in captured

@@ -57,8 +57,12 @@ def test_other_shells_read_their_script(
 ) -> None:
     assert main(["completion", shell]) == 0
     script = tmp_path / "script"
-    script.write_text(told := capsys.readouterr().out)
-    assert all(name in told for name in COMMANDS) and "--coordinate" in told or "-l coordinate" in told
+    script.write_text(captured := capsys.readouterr().out)
+    assert (
+        all(name in captured for name in COMMANDS)
+        and "--coordinate" in captured
+        or "-l coordinate" in captured
+    )
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} here")
     subprocess.run([shell, "-n", str(script)], check=True)

@@ -48,10 +48,10 @@ def test_a_file_gets_lines_within_an_epoch_and_the_next_steps(
             time.sleep(0.002)
             console(Training(1, "first", 1, 4, done, total=36))
         console.finish(Result.model_validate(made()))
-    told = capsys.readouterr().out.splitlines()
-    lines = [line for line in told if line.startswith("task  1/3  epoch 1/4")]
+    captured = capsys.readouterr().out.splitlines()
+    lines = [line for line in captured if line.startswith("task  1/3  epoch 1/4")]
     assert len(lines) == 3 and re.search(r" [\d,]+ images/s  \d+ %, \d+ s left$", lines[-1])
-    assert told[-2:] == ["next: jioc report 'a folder'", "      jioc predict 'a folder' IMAGE"]
+    assert captured[-2:] == ["next: jioc report 'a folder'", "      jioc predict 'a folder' IMAGE"]
 
 
 def test_lines_go_to_the_file_and_bars_to_the_terminal(tmp_path: Path) -> None:
@@ -73,6 +73,6 @@ def test_where_there_is_no_terminal_a_table_is_whole(capsys: pytest.CaptureFixtu
     rows = [["jioc run " * 30 + "icarl", "b" * 300], ["c", "d"]]
     title = "what all of these share, " * 30
     table(["alone", "run"], rows, title)
-    first, *told = capsys.readouterr().out.splitlines()
-    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in told]
+    first, *captured = capsys.readouterr().out.splitlines()
+    cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in captured]
     assert first == title and cells == [[], ["alone", "run"], cells[2], *rows, []]

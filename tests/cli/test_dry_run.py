@@ -25,8 +25,8 @@ def test_a_dry_run_prints_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["run", "icarl", "--long-tail", "10", "--memory", "40", "--dry-run", "--device", "cpu"]) == 0
-    told = capsys.readouterr().out
-    assert "5 tasks of 2 classes; 40 exemplars" in told and "a second here" in told
+    captured = capsys.readouterr().out
+    assert "5 tasks of 2 classes; 40 exemplars" in captured and "a second here" in captured
     assert not list(tmp_path.iterdir())
 
 

@@ -83,9 +83,11 @@ def test_classes_that_the_model_does_not_know_are_named_and_not_counted(
     same = ("accuracy", "confusion", "images", "calibration", "each_class_alike")
     assert {name: alone[name] for name in same} == {name: together[name] for name in same}
     assert main(["evaluate", str(place / "run"), str(both)]) == 0
-    told = capsys.readouterr().out
-    assert "not counted, of classes that the model does not know: 6 (3), 7 (3)\n" in told
-    assert f"all {alone['accuracy']['all']:5.2f}   old" in told and "expected calibration error" in told
+    captured = capsys.readouterr().out
+    assert "not counted, of classes that the model does not know: 6 (3), 7 (3)\n" in captured
+    assert (
+        f"all {alone['accuracy']['all']:5.2f}   old" in captured and "expected calibration error" in captured
+    )
     shutil.rmtree(both / "0"), shutil.rmtree(both / "1"), shutil.rmtree(both / "3")
     assert "the model knows none of the classes: '6', '7'" in refused(
         ["evaluate", str(place / "run"), str(both)], capsys

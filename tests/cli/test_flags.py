@@ -44,12 +44,12 @@ def test_the_short_help_has_a_dozen_options_and_three_examples(
     assert set(parser.common) <= set(parser._option_string_actions)
     with pytest.raises(SystemExit) as ended:
         main([command, "-h"])
-    told = capsys.readouterr().out
-    shown = re.findall(r"^  (--[\w-]+)", told, re.MULTILINE)
+    captured = capsys.readouterr().out
+    shown = re.findall(r"^  (--[\w-]+)", captured, re.MULTILINE)
     assert ended.value.code == 0 and set(shown) == set(parser.common) and len(shown) <= 13
-    assert len(re.findall(r"^  jioc ", told, re.MULTILINE)) == 3 and "\x1b" not in told
+    assert len(re.findall(r"^  jioc ", captured, re.MULTILINE)) == 3 and "\x1b" not in captured
     every = [a for a in parser._actions if a.option_strings and a.help != argparse.SUPPRESS]
-    assert told.endswith(f"jioc {command} --help shows all {len(every)} options.\n")
+    assert captured.endswith(f"jioc {command} --help shows all {len(every)} options.\n")
 
 
 def test_every_example_is_a_line_that_its_command_takes() -> None:
@@ -74,9 +74,9 @@ def test_no_value_has_a_misleading_name() -> None:
 
 def test_a_list_alone_lists_what_can_be_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
-    told = capsys.readouterr().out
-    assert re.findall(r"jioc list (\w+)", told) == ["methods", "presets", "recipes", "backbones", "data"]
-    assert f"jioc list methods    {len(SPECS)} " in told
+    captured = capsys.readouterr().out
+    assert re.findall(r"jioc list (\w+)", captured) == ["methods", "presets", "recipes", "backbones", "data"]
+    assert f"jioc list methods    {len(SPECS)} " in captured
 
 
 def test_the_method_may_stand_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,12 +93,12 @@ def test_a_run_and_learning_on_give_the_weights_of_one_run(
     before = contents(run)
     capsys.readouterr()
     assert main(["learn", str(run), str(place / "two"), "--device", "cpu"]) == 0
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     new = json.loads((whole / "result.json").read_bytes())["tasks"][-1]["cnn"]["new"]
-    assert "24 exemplars of 6 classes; images of new ones: 6 (16), 7 (16)" in told
-    assert "of 24 test images of 6 old classes and 8 of new ones, right among all 8 classes" in told
+    assert "24 exemplars of 6 classes; images of new ones: 6 (16), 7 (16)" in captured
+    assert "of 24 test images of 6 old classes and 8 of new ones, right among all 8 classes" in captured
     judged = json.loads(before["result.json"])["tasks"][-1]["cnn"]["all"]
-    assert f"(before {judged:5.2f})   new {new:5.2f}\n" in told
+    assert f"(before {judged:5.2f})   new {new:5.2f}\n" in captured
     after = contents(run)
     changed = {name for name in after if after[name] != before.get(name)}
     assert changed == {*models(run), "learnt/result.json"} and before.keys() <= after.keys()
@@ -380,10 +380,10 @@ def test_what_learning_costs_the_old_classes_is_told_and_kept(
     row = json.loads((tmp_path / "r" / "learnt" / "result.json").read_bytes())["tasks"][-1]["cnn"]
     assert row["before"] == known.cnn.all and row["old"] == old < known.cnn.all - 20
     assert row["all"] == pytest.approx((6 * old + 2 * row["new"]) / 8) and row["new"] > old
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     figures = f"all {row['all']:5.2f}   old {old:5.2f} (before {known.cnn.all:5.2f})   new {row['new']:5.2f}"
-    assert "of 24 test images of 6 old classes and 8 of new ones, right among all 8 classes" in told
-    assert f"  cnn   {figures}\n" in told
+    assert "of 24 test images of 6 old classes and 8 of new ones, right among all 8 classes" in captured
+    assert f"  cnn   {figures}\n" in captured
     assert main(["table", str(tmp_path / "r"), "--by-task"]) == 0
     assert f"{row['all']:.2f}" in capsys.readouterr().out
     assert main(["report", str(tmp_path / "r"), "-o", str(tmp_path / "page.html")]) == 0
@@ -402,10 +402,10 @@ def test_who_keeps_no_test_images_is_told_that_nothing_is_known(
         (run / "judged.safetensors").unlink(missing_ok=True)
         words = ["learn", str(tmp_path / file), str(nine), "--device", "cpu", "--epochs", "1"]
         assert main(words) == 0
-        told = capsys.readouterr().out
-        assert "all     –   old     –   new" in told
-        assert "keeps no test image of old classes, so what it has forgotten is not known" in told
-        lost = "figures of its earlier tasks were not kept" in told
+        captured = capsys.readouterr().out
+        assert "all     –   old     –   new" in captured
+        assert "keeps no test image of old classes, so what it has forgotten is not known" in captured
+        lost = "figures of its earlier tasks were not kept" in captured
         assert lost == (file == "run") == (not (tmp_path / file / "learnt").exists())
     assert not any(map(len, jioc.load(tmp_path / "none").judged.tests))  # it still keeps none
 

@@ -87,8 +87,8 @@ def test_a_wrong_word_gets_one_sentence_and_status_2(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(words) == 2
-    told = capsys.readouterr().err
-    assert sentence in told and told.startswith("jioc: ") and told.count("\n") == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.startswith("jioc: ") and captured.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -80,8 +80,8 @@ def test_a_name_that_is_too_long_gets_a_sentence(
 ) -> None:
     name = "./" + "x" * 300 + (".py" if words == ["run"] else "")
     status = main([*words, name])
-    told = capsys.readouterr().err
-    assert status in (1, 2) and "File name too long" in told and "--debug" not in told
+    captured = capsys.readouterr().err
+    assert status in (1, 2) and "File name too long" in captured and "--debug" not in captured
 
 
 FILES: dict[str, tuple[str, list[str], str]] = {
@@ -151,8 +151,11 @@ def test_an_image_that_is_no_whole_one_is_named_by_data_check(capsys: pytest.Cap
     Path("photos/a/half.png").write_bytes(hostile.png(64, 64, rows=32))
     Path("photos/b/long.png").write_bytes(hostile.png(1, 80_000_000, rows=4))
     assert main(["data", "check", "photos/", "--image-size", "8"]) == 0
-    out, told = capsys.readouterr()
-    assert "'a/half.png' is truncated" in out + told and "80,000,000 pixels, a side of which" in out + told
+    out, captured = capsys.readouterr()
+    assert (
+        "'a/half.png' is truncated" in out + captured
+        and "80,000,000 pixels, a side of which" in out + captured
+    )
     assert "2 files left out" in out
 
 
@@ -167,8 +170,8 @@ def test_a_changed_cache_is_built_again(part: dict[str, Any], capsys: pytest.Cap
     (about,) = Path("cache").glob("*/about.json")
     about.write_text(json.dumps(json.loads(about.read_text()) | part))
     assert main(words) == 0
-    out, told = capsys.readouterr()
-    assert "is damaged; it is built again" in out + told and out.endswith(right[-200:])
+    out, captured = capsys.readouterr()
+    assert "is damaged; it is built again" in out + captured and out.endswith(right[-200:])
 
 
 @pytest.fixture(scope="module")
@@ -202,8 +205,8 @@ def test_checkpoints_of_odd_depth_are_left_by_name(copy: Path, capsys: pytest.Ca
     (copy / "result.json").unlink()
     (copy / "model.json").unlink()
     assert resume(copy) == 1
-    told = capsys.readouterr().err
-    assert "is damaged and not used: it is nested too deeply" in told and "--debug" not in told
+    captured = capsys.readouterr().err
+    assert "is damaged and not used: it is nested too deeply" in captured and "--debug" not in captured
 
 
 MODELS: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {

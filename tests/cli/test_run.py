@@ -25,13 +25,13 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_run_and_its_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     assert main(["run", "icarl", *QUICK, "--coordinate", "jioc", "--long-tail", "5", "--out", str(out)]) == 0
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     result = json.loads((out / "result.json").read_bytes())
     assert result["format"] == 1 and result["complete"] and result["headline"] == "cnn"
     assert [row["classes"] for row in result["tasks"]] == [[0, 4], [4, 7], [7, 10]]
     assert [len(row["cnn"]["per_task"]) for row in result["tasks"]] == [1, 2, 3]
     assert all(row["nme"] is not None for row in result["tasks"])
-    assert f"{sum(result['counts']):,} training images" in told
+    assert f"{sum(result['counts']):,} training images" in captured
     config = yaml.safe_load((out / "config.yaml").read_text())
     assert (
         config == result["config"]
@@ -230,8 +230,8 @@ def test_a_model_that_diverges_in_its_last_step_is_not_kept(
 ) -> None:
     words = [*ONE_STEP, "--memory", "0", "--device", "cpu", "--lr", lr, "--out", str(tmp_path / "x")]
     assert main(["run", "finetune", *words]) == 1
-    told = capsys.readouterr().err
-    assert why in told and "training has diverged; a smaller --lr may help" in told
+    captured = capsys.readouterr().err
+    assert why in captured and "training has diverged; a smaller --lr may help" in captured
     assert not (tmp_path / "x" / "result.json").exists() and not (tmp_path / "x" / "model.json").exists()
 
 

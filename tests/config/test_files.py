@@ -18,8 +18,8 @@ def test_a_config_of_wrong_types_is_a_sentence(
     path = tmp_path / "config.yaml"
     path.write_text("method: icarl\n" + text)
     assert main(["run", "--config", str(path), "--out", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1 and "--:" not in told and not (tmp_path / "run").exists()
+    captured = capsys.readouterr().err
+    assert captured.count("\n") == 1 and "--:" not in captured and not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("words", [["run", "--config"], ["grid"]])
@@ -51,7 +51,7 @@ MERGED = "\n".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for
 
 @pytest.mark.parametrize("words", [["run", "--config"], ["grid"]])
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         (f"a0: &a0 [1]\n{LISTS}\nlater: *a9\n", "line 7: cannot be read as YAML: more than 100,000 values"),
         (f"a0: &a0 {{x: 1}}\n{MERGED}\n", "cannot be read as YAML: more than 100,000 values"),
@@ -59,11 +59,11 @@ MERGED = "\n".join(f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 10)}]}}" for
     ],
 )
 def test_aliases_that_never_end_are_refused(
-    text: str, told: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str, message: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "wrong.yaml"
     path.write_text("method: icarl\n" + text)
-    assert told in refused([*words, str(path)], capsys)
+    assert message in refused([*words, str(path)], capsys)
 
 
 def test_a_name_of_a_yaml_may_stand_over_the_one_it_takes_along(tmp_path: Path) -> None:

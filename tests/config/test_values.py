@@ -22,7 +22,7 @@ TINY: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(
-    ("setting", "told"),
+    ("setting", "message"),
     [
         ("epochs", "'later' has 'epochs'"),
         ("first_epochs", "'first' has 'epochs'"),
@@ -31,9 +31,9 @@ TINY: dict[str, Any] = {
         ("memorry", "did you mean 'memory'?"),
     ],
 )
-def test_a_setting_in_the_wrong_place_is_told_where_it_is(setting: str, told: str) -> None:
+def test_a_setting_in_the_wrong_place_is_told_where_it_is(setting: str, message: str) -> None:
     with pytest.raises(
-        Refused, match=f"^unknown setting '{setting}' in the configuration; {re.escape(told)}$"
+        Refused, match=f"^unknown setting '{setting}' in the configuration; {re.escape(message)}$"
     ):
         settings.make(method="icarl", **{setting: 5})
 
@@ -48,7 +48,7 @@ def test_settings_go_by_the_names_of_their_flags_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "message"),
     [
         (
             {"gamma2": 1, "coordination": {"gamma2": 1}},
@@ -59,8 +59,10 @@ def test_settings_go_by_the_names_of_their_flags_too() -> None:
         ({"kd_weight": 2, "method": "der"}, "unknown setting 'kd_weight'"),
     ],
 )
-def test_a_setting_by_name_is_given_once_and_belongs_to_the_method(values: dict[str, Any], told: str) -> None:
-    with pytest.raises(Refused, match=re.escape(told)):
+def test_a_setting_by_name_is_given_once_and_belongs_to_the_method(
+    values: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(Refused, match=re.escape(message)):
         jioc.run(**TINY | values)
 
 

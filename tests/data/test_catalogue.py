@@ -51,8 +51,8 @@ def test_a_data_set_has_its_own_memory_and_digits_keep_few() -> None:
 
 def test_the_list_names_every_data_set(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["data", "list"]) == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in catalogue.DATASETS)
+    captured = capsys.readouterr().out
+    assert all(name in captured for name in catalogue.DATASETS)
 
 
 def test_where_official_files_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from jioc.cli import main as cli
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["{}/nowhere/at/all"], "there is no folder"),
         (["missing.csv"], "--data: there is no file 'missing.csv'"),
@@ -32,7 +32,7 @@ def test_a_wrong_place_gets_one_sentence(
     folder: Path,
     tmp_path: Path,
     words: list[str],
-    told: str,
+    message: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -44,5 +44,5 @@ def test_a_wrong_place_gets_one_sentence(
     (tmp_path / "broken" / "a" / "x.png").write_text("x")
     monkeypatch.chdir(tmp_path)
     assert cli.main(["data", "check", *(word.format(tmp_path) for word in words)]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert told.replace("{}", str(tmp_path)) in said[-1] and said[-1].startswith("jioc: ")
+    captured = capsys.readouterr().err.splitlines()
+    assert message.replace("{}", str(tmp_path)) in captured[-1] and captured[-1].startswith("jioc: ")

@@ -53,7 +53,7 @@ def test_an_order_by_name_or_label() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "sizes"),
+    ("message", "sizes"),
     [
         ({}, (2, 2, 2, 2, 2)),
         ({"tasks": 3}, (4, 3, 3)),
@@ -65,12 +65,12 @@ def test_an_order_by_name_or_label() -> None:
         ({"base": 10, "increment": 1}, (10,)),
     ],
 )
-def test_task_sizes(said: dict[str, object], sizes: tuple[int, ...]) -> None:
-    assert make(made("digits", 10, 2), **said).sizes == sizes
+def test_task_sizes(message: dict[str, object], sizes: tuple[int, ...]) -> None:
+    assert make(made("digits", 10, 2), **message).sizes == sizes
 
 
 @pytest.mark.parametrize(
-    ("said", "sentence"),
+    ("message", "sentence"),
     [
         ({"tasks": 11}, "more than the 10 classes"),
         ({"base": 11, "increment": 1}, "more than the 10 classes"),
@@ -79,9 +79,9 @@ def test_task_sizes(said: dict[str, object], sizes: tuple[int, ...]) -> None:
         ({"long_tail": "paper"}, "give a factor for digits"),
     ],
 )
-def test_impossible_splits_are_refused(said: dict[str, object], sentence: str) -> None:
+def test_impossible_splits_are_refused(message: dict[str, object], sentence: str) -> None:
     with pytest.raises(Refused, match=sentence):
-        make(made("digits", 10, 2), **said)
+        make(made("digits", 10, 2), **message)
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ def test_an_image_is_augmented_alike_whoever_takes_it(kind: type[Images], augmen
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             {"coordination": {"coordinate": "jioc", "delta_scale": "per-class"}},
@@ -264,9 +264,9 @@ def test_an_image_is_augmented_alike_whoever_takes_it(kind: type[Images], augmen
         ({"device": "cuda:1"}, "names one device for several processes"),
     ],
 )
-def test_what_several_processes_cannot_do_is_refused(words: dict[str, Any], told: str) -> None:
+def test_what_several_processes_cannot_do_is_refused(words: dict[str, Any], message: str) -> None:
     config = resolve(settings.make(method="icarl", **words))
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused, match=message):
         choose_execution(config, torch.device("cpu"), World(0, 2))
 
 

@@ -51,10 +51,10 @@ def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     before = {name: (killed / name / "result.json").stat().st_mtime_ns for name in complete(killed)}
     capsys.readouterr()
     assert main([*words, str(killed)]) == 0
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     assert (
-        "2 runs" in told
-        and f"{len(before)} finished before" in told
+        "2 runs" in captured
+        and f"{len(before)} finished before" in captured
         and complete(killed) == ["jioc-seed1", "none-seed1"]
     )
     for name in complete(tmp_path / "alone"):
@@ -65,7 +65,7 @@ def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     )  # killed before its note
     for name, written in before.items():
         assert (killed / name / "result.json").stat().st_mtime_ns == written
-        assert f"{name}  finished" not in told
+        assert f"{name}  finished" not in captured
 
 
 def test_a_run_of_a_grid_is_the_run_alone_and_its_line_repeats_it(tmp_path: Path) -> None:
@@ -136,10 +136,10 @@ def test_a_full_disk_does_not_keep_a_grid_from_telling_its_failures(
     monkeypatch.setattr("jioc.grid.plan.open", no_room, raising=False)
     bad = {"data": "cifar10", "data_dir": str(tmp_path), "task_sizes": None, "tasks": 5}
     assert main(["grid", recipe_file(tmp_path, runs={"bad": bad}), "--out", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr()
-    assert told.err == "jioc: 2 of 2 runs failed; the same command tries them again\n"
-    assert told.out.count("\nfailed: bad-seed") == 2
-    assert "failures.json' cannot be brought up to date: No space left on device\n" in told.out
+    captured = capsys.readouterr()
+    assert captured.err == "jioc: 2 of 2 runs failed; the same command tries them again\n"
+    assert captured.out.count("\nfailed: bad-seed") == 2
+    assert "failures.json' cannot be brought up to date: No space left on device\n" in captured.out
 
 
 def test_a_finished_grid_on_a_read_only_disk_is_finished(
@@ -208,13 +208,13 @@ def test_a_grid_leaves_before_its_time_limit_and_goes_on(
 
 def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grid", recipe_file(tmp_path, **BOTH), "--dry-run", "--out", str(tmp_path / "out")]) == 0
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     assert (
-        told.count("not begun") == 4
-        and "--coordinate jioc --seed 2" in told
+        captured.count("not begun") == 4
+        and "--coordinate jioc --seed 2" in captured
         and not (tmp_path / "out").exists()
     )
-    assert re.search(r"\n4 runs to go: about \d+ s one after another here, by a few steps\n$", told)
+    assert re.search(r"\n4 runs to go: about \d+ s one after another here, by a few steps\n$", captured)
 
 
 def test_what_cannot_be_timed_is_listed(
@@ -223,8 +223,10 @@ def test_what_cannot_be_timed_is_listed(
     monkeypatch.delenv("JIOC_DATA", raising=False)
     words = ["grid", "table6", "--dry-run", "--data-dir", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(words) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[-1].startswith("how long they take cannot be told: ") and "cifar-100-python" in told[-1]
+    captured = capsys.readouterr().out.splitlines()
+    assert (
+        captured[-1].startswith("how long they take cannot be told: ") and "cifar-100-python" in captured[-1]
+    )
     few = {"data": str(class_folders(tmp_path / "pictures", {"a": 6, "b": 6})), "task_sizes": [1, 1]}
     few |= {"image_size": 8, "backbone": "tiny", "memory": 4}
     cache = tmp_path / "cache"
@@ -267,8 +269,10 @@ def test_a_damaged_result_is_left_out_of_the_table_by_name(
         (job.folder / "result.json").write_text(json.dumps(ran))
     assert main([*words, "--dry-run"]) == 0
     assert main(words) == 0
-    told = capsys.readouterr().out
-    assert "note: left out: " in told and "none-seed1/result.json" in told and "iCaRL + JIOC" in told
+    captured = capsys.readouterr().out
+    assert (
+        "note: left out: " in captured and "none-seed1/result.json" in captured and "iCaRL + JIOC" in captured
+    )
 
 
 def test_a_matrix_of_too_many_runs_is_refused_before_it_is_expanded(
@@ -380,9 +384,9 @@ def test_a_run_that_another_grid_is_at_is_waited_for(
     capsys.readouterr()
     assert main([*words, str(both)]) == 0
     thread.join()
-    told = capsys.readouterr().out
-    assert "a-seed1  note: another process is at work on it, and is waited for" in told
-    assert "failed" not in told and "all 2 runs are finished" in told
+    captured = capsys.readouterr().out
+    assert "a-seed1  note: another process is at work on it, and is waited for" in captured
+    assert "failed" not in captured and "all 2 runs are finished" in captured
     begun = [line["run"] for line in events(both) if line["event"] == "begins"]
     assert ("a-seed1" in begun) is not ends
     assert outcome(both / "a-seed1") == outcome(alone / "a-seed1")

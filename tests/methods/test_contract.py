@@ -51,8 +51,8 @@ def test_a_loss_that_is_no_named_terms_of_single_images_is_refused(
     (tmp_path / "wrong.py").write_text(WRONG.replace("RETURNED", returned))
     words = [*QUICK, "--coordinate", "jioc", "--out", str(tmp_path / "run")]
     assert main(["run", str(tmp_path / "wrong.py"), *words]) == 1
-    told = capsys.readouterr().err
-    assert sentence in told and told.count("\n") == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == 1
 
 
 def test_a_term_without_gradient_may_stand_beside_one_that_has_one(tmp_path: Path) -> None:
@@ -108,8 +108,8 @@ def test_a_weight_without_its_term_is_refused_once_there_are_old_classes(
     (tmp_path / "weighed.py").write_text(WEIGHED.replace("WEIGHTS", weights))
     words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", *words, "--out", str(tmp_path / "run")]
     assert main(["run", str(tmp_path / "weighed.py"), *words]) == (1 if sentence else 0)
-    told = capsys.readouterr().err
-    assert sentence in told and told.count("\n") == bool(sentence)
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == bool(sentence)
     assert (tmp_path / "run").exists() == (not sentence)  # before the run has a folder
     if not sentence:
         assert {line["task"] for line in logged(tmp_path / "run")} == {1, 2}
@@ -170,8 +170,8 @@ def test_read_outs_that_cannot_be_judged_are_refused(
     (tmp_path / "reads.py").write_text(READS.replace("MORE", more).replace("RETURNED", returned))
     words = [*QUICK, "--task-sizes", "8,2", "--epochs", "1", "--out", str(tmp_path / "run")]
     assert main(["run", str(tmp_path / "reads.py"), *words]) in (1, 2)
-    told = capsys.readouterr().err
-    assert sentence in told and told.count("\n") == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 
@@ -217,14 +217,14 @@ def test_a_method_judged_by_the_means_of_exemplars_is_refused_without_any(
         "0",
     ]
     ended = [main([*words, "--dry-run"]), main([*words, "--out", str(tmp_path / "run")])]
-    told = capsys.readouterr().err
+    captured = capsys.readouterr().err
     if memory == "none":
         assert ended == [0, 0]
         return
     assert ended == [2, 2] and not (tmp_path / "run").exists()
     assert (
-        told.count("\n") == 2
-        and "--memory 0 keeps no exemplars, and reads is judged by their means (nme);" in told
+        captured.count("\n") == 2
+        and "--memory 0 keeps no exemplars, and reads is judged by their means (nme);" in captured
     )
     with pytest.raises(Refused, match="judged by their means"):
         run(method=str(tmp_path / "reads.py"), memory=0)

@@ -172,9 +172,9 @@ def test_settings_of_training_are_noted_and_a_dry_run_estimates(
     assert (
         main(["run", "simplecil", "--data", "digits", "--epochs", "3", "--dry-run", "--device", "cpu"]) == 0
     )
-    told = capsys.readouterr()
-    assert "note: --epochs: without effect, because simplecil trains nothing" in told.err
-    assert "1,258 images through the network" in told.out
+    captured = capsys.readouterr()
+    assert "note: --epochs: without effect, because simplecil trains nothing" in captured.err
+    assert "1,258 images through the network" in captured.out
 
 
 def test_the_estimator_gives_probabilities_of_images(digits: Dataset) -> None:

@@ -45,9 +45,9 @@ def test_a_run_does_not_go_on_with_another_method_file(
 
     path.write_text(source + "# another\n")
     assert main(words) == main(grid) == 2
-    told = capsys.readouterr().err
-    assert "has changed since this run began" in told
-    assert "has changed since the run in" in told
+    captured = capsys.readouterr().err
+    assert "has changed since this run began" in captured
+    assert "has changed since the run in" in captured
     path.write_text(source)
     assert main(words) == main(grid) == 0
 

@@ -225,8 +225,8 @@ def test_what_would_be_lost_is_refused_before_it_is_trained(
     (tmp_path / "lost.py").write_text(KEEPS.replace(old, new))
     words = ["--task-sizes", "8,2", "--epochs", "1", "--memory", "40", "--device", "cpu"]
     assert main(["run", str(tmp_path / "lost.py"), *words, "--out", str(tmp_path / "run")]) in (1, 2)
-    told = capsys.readouterr().err
-    assert sentence in told and told.count("\n") == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == 1
 
 
 def test_names_of_persistent_add_to_those_of_the_classes_above() -> None:

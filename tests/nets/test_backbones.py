@@ -100,9 +100,9 @@ def test_a_frozen_copy_is_apart_and_without_gradients() -> None:
 def test_the_list_names_the_backbones_and_no_stem(capsys: pytest.CaptureFixture[str]) -> None:
     """Which stem is used is the data set's to say: jioc data list."""
     assert main(["list", "backbones"]) == 0
-    told = capsys.readouterr().out
-    assert all(name in told for name in BACKBONES) and not any(
-        word in told for word in ("stem", "cifar", "imagenet")
+    captured = capsys.readouterr().out
+    assert all(name in captured for name in BACKBONES) and not any(
+        word in captured for word in ("stem", "cifar", "imagenet")
     )
 
 

@@ -246,7 +246,7 @@ def test_a_pickle_that_runs_code_is_refused_and_runs_none(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "is no file of tensors"),
         (b"not tensors", "is no file of tensors"),
@@ -254,19 +254,19 @@ def test_a_pickle_that_runs_code_is_refused_and_runs_none(tmp_path: Path) -> Non
         (pickle.dumps({}), "holds no tensors by names"),
     ],
 )
-def test_what_holds_no_tensors_is_refused(content: bytes, told: str, tmp_path: Path) -> None:
+def test_what_holds_no_tensors_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "weights.pth"
     if content.startswith(b"\x80"):
         torch.save(pickle.loads(content), path)
     else:
         path.write_bytes(content)
-    assert told in refused(path)
+    assert message in refused(path)
     (tmp_path / "weights.safetensors").write_bytes(content)
     assert "is no file of tensors" in refused(tmp_path / "weights.safetensors")
 
 
 @pytest.mark.parametrize(
-    ("tensors", "told"),
+    ("tensors", "message"),
     [
         (own(conv__weight=torch.zeros(16, 3, 5, 5)), "conv.weight is 16x3x5x5, not 16x3x7x7"),
         (own(conv__weight=torch.full((16, 3, 7, 7), torch.nan)), "some values of conv.weight are not finite"),
@@ -276,9 +276,9 @@ def test_what_holds_no_tensors_is_refused(content: bytes, told: str, tmp_path: P
         ({"x": torch.zeros(1)}, "the file lacks 25, such as 'bn.bias'; it also holds 'x'"),
     ],
 )
-def test_tensors_of_another_network_are_refused(tensors: Tensors, told: str, tmp_path: Path) -> None:
+def test_tensors_of_another_network_are_refused(tensors: Tensors, message: str, tmp_path: Path) -> None:
     torch.save(tensors, tmp_path / "weights.pth")
-    assert told in refused(tmp_path / "weights.pth")
+    assert message in refused(tmp_path / "weights.pth")
 
 
 def test_a_name_that_ends_in_a_checksum_must_be_right(tmp_path: Path) -> None:

@@ -93,20 +93,20 @@ def test_the_other_formats_hold_the_same_cells(
 ) -> None:
     words = ["table", "--paper", "--coverage", str(keep(tmp_path / "runs", *results)), "--format"]
     assert main([*words, "csv"]) == 0
-    told = capsys.readouterr()
-    rows = list(csv.DictReader(io.StringIO(told.out)))
-    assert len(rows) == 151 and told.err.startswith("5 of 150 cells are run")
+    captured = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(captured.out)))
+    assert len(rows) == 151 and captured.err.startswith("5 of 150 cells are run")
     (gain,) = (row for row in rows if row["gain"] and row["method"] == "icarl")
     assert float(gain["gain"]) == -1 and float(gain["paper's gain"]) == pytest.approx(5.07)
     assert main([*words, "markdown"]) == 0
-    told = capsys.readouterr()
-    assert "| iCaRL | 50.17 | 52.50 | +2.33 | 2 | 54.67 | not run | – | – |" in told.out
+    captured = capsys.readouterr()
+    assert "| iCaRL | 50.17 | 52.50 | +2.33 | 2 | 54.67 | not run | – | – |" in captured.out
     assert main([*words, "latex"]) == 0
     assert capsys.readouterr().out.count(r"\begin{tabular}") == 8
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--coverage"], "it needs --paper"),
         (["--coverage", "--paper", "--by-task"], "--coverage has its own columns"),
@@ -114,6 +114,6 @@ def test_the_other_formats_hold_the_same_cells(
     ],
 )
 def test_what_does_not_go_with_coverage_is_refused(
-    words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told in refused(["table", str(tmp_path), *words], capsys)
+    assert message in refused(["table", str(tmp_path), *words], capsys)

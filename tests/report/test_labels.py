@@ -178,16 +178,16 @@ def test_a_method_of_ones_own_is_called_by_its_title_and_by_what_is_not_usual_fo
 
 
 @pytest.mark.parametrize(
-    ("said", "name", "told"),
+    ("sentence", "name", "message"),
     [({}, "Mine", "exemplars, epochs 30, second-epochs 4"), ({"method": None}, "mine", "2,000 exemplars")],
 )
 def test_a_method_of_ones_own_with_a_second_stage_has_a_row_beside_the_paper(
-    said: dict[str, Any], name: str, told: str
+    sentence: dict[str, Any], name: str, message: str
 ) -> None:
-    (g,) = groups_of(own("podnet", later={"epochs": 30}, second={"epochs": 4}) | said)
+    (g,) = groups_of(own("podnet", later={"epochs": 30}, second={"epochs": 4}) | sentence)
     (row,) = summarise([g], beside_paper=True).rows
     assert row[0] == name and row[-3:] == ["–", "–", "–"]
-    assert g.place.endswith(told)
+    assert g.place.endswith(message)
 
 
 def test_two_states_of_a_method_file_are_two_rows() -> None:
@@ -230,12 +230,16 @@ def test_a_name_that_moves_the_cursor_breaks_no_row(
     result["method"]["title"] = "\x1b[31mMi\nne\n"
     result["config"]["data"] = "pets\n\u2028"
     assert main(["table", str(keep(tmp_path, result)), "--by-task", "--format", form]) == 0
-    told = capsys.readouterr()
+    captured = capsys.readouterr()
     assert (
-        "\x1b" not in told.out + told.err and "\u2028" not in told.out and "a device" in told.out + told.err
+        "\x1b" not in captured.out + captured.err
+        and "\u2028" not in captured.out
+        and "a device" in captured.out + captured.err
     )
-    assert sum("[31mMi ne + JIOC" in line for line in told.out.splitlines()) == 3
-    assert not any(line.startswith(("ne", "device", "def")) for line in (told.out + told.err).splitlines())
+    assert sum("[31mMi ne + JIOC" in line for line in captured.out.splitlines()) == 3
+    assert not any(
+        line.startswith(("ne", "device", "def")) for line in (captured.out + captured.err).splitlines()
+    )
 
 
 def test_what_cannot_be_seen_makes_no_title() -> None:

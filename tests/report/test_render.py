@@ -66,8 +66,8 @@ def test_a_csv_holds_what_the_results_hold_unrounded(
     ]
     words = ["table", str(keep(tmp_path, *results)), "--format", "csv"]
     assert main([*words, "--forgetting"]) == 0
-    told = capsys.readouterr()
-    plain, coordinated, begun = csv.DictReader(told.out.splitlines())
+    captured = capsys.readouterr()
+    plain, coordinated, begun = csv.DictReader(captured.out.splitlines())
     averages = [result["average"]["cnn"] for result in hosts]
     assert float(plain["CNN average"]) == statistics.fmean(averages)
     assert float(plain["CNN average std"]) == statistics.stdev(averages)
@@ -85,8 +85,8 @@ def test_a_csv_holds_what_the_results_hold_unrounded(
         and coordinated["setting"] == plain["setting"] != begun["setting"]
     )
     assert (begun["n"], begun["CNN average"], begun["outcome"]) == ("0", "", "unfinished")
-    assert "gain: average minus" in told.err and "bracket" not in told.err
-    assert "unfinished and not averaged: 2 of 5 runs" in told.err and "unfinished and" not in told.out
+    assert "gain: average minus" in captured.err and "bracket" not in captured.err
+    assert "unfinished and not averaged: 2 of 5 runs" in captured.err and "unfinished and" not in captured.out
     assert main([*words, "--by-task", "--paper"]) == 0
     steps = [*csv.DictReader(capsys.readouterr().out.splitlines())]
     assert [row["classes"] for row in steps] == ["all", "old", "new"] * 2 and "outcome" not in steps[0]

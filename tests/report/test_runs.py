@@ -102,11 +102,11 @@ def test_class_orders_are_averaged_over_where_that_is_asked_for(
     assert main(["table", place, "--format", "markdown"]) == 0
     assert sum("| 1 |" in line for line in capsys.readouterr().out.splitlines()) == 4
     assert main(["table", place, "--format", "markdown", "--over-orders"]) == 0
-    told = capsys.readouterr().out
+    captured = capsys.readouterr().out
     assert (
-        "| iCaRL | 2 | 52.00 ± 1.41 |" in told
-        and "| +3.00 ± 1.41 |" in told
-        and "n seeds or class orders" in told
+        "| iCaRL | 2 | 52.00 ± 1.41 |" in captured
+        and "| +3.00 ± 1.41 |" in captured
+        and "n seeds or class orders" in captured
     )
 
 
@@ -181,7 +181,7 @@ def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"memory": 500}, "500 exemplars"),
         ({"order_seed": 7}, "order-seed 7"),
@@ -189,10 +189,10 @@ def test_runs_that_differ_in_seeds_and_machine_alone_are_one_row(tmp_path: Path)
     ],
 )
 def test_another_setting_is_another_row_named_by_it(
-    tmp_path: Path, change: dict[str, object], told: str
+    tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
     groups = group(read([keep(tmp_path, made(), made(**change))]))
-    assert len(groups) == 2 and groups[1].label == f"iCaRL, {told}"
+    assert len(groups) == 2 and groups[1].label == f"iCaRL, {message}"
 
 
 def test_the_gain_is_taken_seed_by_seed(tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def without(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "told"),
+    ("place", "value", "message"),
     [
         ("config", {}, "setting 'method'"),
         ("config.coordination", None, "setting 'coordination'"),
@@ -265,7 +265,7 @@ def without(name: str) -> dict[str, Any]:
     ],
 )
 def test_a_damaged_result_is_left_out_by_name(
-    place: str, value: Any, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    place: str, value: Any, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     result = made()
     holder: Any = result
@@ -277,13 +277,13 @@ def test_a_damaged_result_is_left_out_by_name(
     keep(tmp_path / "one", result)
     page, drawn = tmp_path / "page.html", tmp_path / "drawn"
     for command in (["table", "--by-task"], ["report", "--out", str(page), "--figures", str(drawn)]):
-        assert told in refused([*command, str(tmp_path / "one")], capsys) and not page.exists()
+        assert message in refused([*command, str(tmp_path / "one")], capsys) and not page.exists()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("jioc.report.figures.draw", lambda groups: {})  # drawing is slow
         for command in (["table", "--by-task"], ["report", "--out", str(page), "--figures", str(drawn)]):
             assert main([*command, str(tmp_path / "two")]) == 0
             answer = "".join(capsys.readouterr())
-            assert "left out: " in answer and "run-001/result.json" in answer and told in answer
+            assert "left out: " in answer and "run-001/result.json" in answer and message in answer
     shown = page.read_text()
     assert '"name":"seed 2"' in shown and '"name":"seed 1"' not in shown and "run-001/result.json" in shown
 

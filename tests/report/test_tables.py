@@ -140,14 +140,14 @@ def test_a_read_out_that_earlier_runs_of_a_setting_lack_says_over_how_many_seeds
         note.startswith("in brackets: the number of seeds that have the figure") for note in sheet.notes
     )
     assert main(["table", str(tmp_path / "mixed"), "--format", "csv"]) == 0
-    told = capsys.readouterr()
-    wa, icarl = csv.DictReader(told.out.splitlines())
+    captured = capsys.readouterr()
+    wa, icarl = csv.DictReader(captured.out.splitlines())
     assert (wa["UNALIGNED average"], wa["UNALIGNED average n"], icarl["UNALIGNED average n"]) == (
         "52.0",
         "2",
         "0",
     )
-    assert "CNN average n" not in wa and "bracket" not in told.err
+    assert "CNN average n" not in wa and "bracket" not in captured.err
     alike = summarise(group(read([keep(tmp_path / "new", *new)])), beside_paper=False)
     assert alike.rows[0][at] == "52.00 ± 2.83" and "bracket" not in str(alike.notes)
 

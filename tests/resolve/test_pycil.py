@@ -230,8 +230,8 @@ def test_what_has_no_counterpart_is_refused_by_name(
     changes: dict[str, Any], sentence: str, file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "--pycil", str(file(**changes)), "--out", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
-    assert sentence in told and told.count("\n") == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 

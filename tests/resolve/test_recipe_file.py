@@ -116,7 +116,7 @@ def test_a_run_s_config_may_be_the_base_of_other_methods_and_data(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("base", "told"),
+    ("base", "message"),
     [
         (
             {"method": "icarl", "options": {"kd_weight": 2}},
@@ -126,11 +126,11 @@ def test_a_run_s_config_may_be_the_base_of_other_methods_and_data(tmp_path: Path
     ],
 )
 def test_what_a_method_of_a_grid_lacks_is_refused_by_run_and_name(
-    base: Any, told: str, tmp_path: Path
+    base: Any, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "g.yaml"
     path.write_text(json.dumps({"base": base, "matrix": {"method": [base["method"], "wa"]}}))
-    with pytest.raises(Refused, match=f"run 'wa': {told}$"):
+    with pytest.raises(Refused, match=f"run 'wa': {message}$"):
         recipes.find_recipe(str(path))
 
 

@@ -33,9 +33,9 @@ def test_a_flag_that_has_no_part_in_the_chosen_loss_is_noted(
     given: list[str], idle: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "icarl", *QUICK, *given, "--dry-run"]) == 0
-    told = capsys.readouterr().err
+    captured = capsys.readouterr().err
     why = " ".join(word for word in given[:4] if word in ("--coordinate", given[1], "--host-kd", "keep"))
-    assert told == ("" if idle is None else f"note: {idle}: without effect under {why}\n")
+    assert captured == ("" if idle is None else f"note: {idle}: without effect under {why}\n")
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_flag_that_leaves_the_rate_as_it_is_is_noted(
     method: str, given: str, note: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", method, *QUICK, *given.split(), "--dry-run"]) == 0
-    told = capsys.readouterr().err
-    assert told.startswith(f"note: {note}") and told.count("\n") == 1 if note else told == ""
+    captured = capsys.readouterr().err
+    assert captured.startswith(f"note: {note}") and captured.count("\n") == 1 if note else captured == ""
 
 
 def test_what_the_method_named_instead_of_a_file_s_lacks_is_refused_by_name(
@@ -94,7 +94,7 @@ def test_a_second_stage_is_refused_where_there_is_none(
 
 
 @pytest.mark.parametrize(
-    ("method", "idle", "told"),
+    ("method", "idle", "message"),
     [
         (
             "podnet",
@@ -114,14 +114,14 @@ def test_a_second_stage_is_refused_where_there_is_none(
     ],
 )
 def test_schedules_without_effect_are_refused_from_python_and_in_a_config(
-    method: str, idle: dict[str, Any], told: str, tmp_path: Path
+    method: str, idle: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     values = {"method": method, **idle}
     config = tmp_path / "c.yaml"
     config.write_text(json.dumps(values))
     words = ["--config", str(config), "--dry-run"]
     for attempt in (lambda: command(words), lambda: run(**values), lambda: run(Config(**values))):
-        with pytest.raises(Refused, match=f"^{told}"):
+        with pytest.raises(Refused, match=f"^{message}"):
             attempt()
 
 

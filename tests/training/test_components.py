@@ -271,7 +271,7 @@ def test_interrupted_anywhere_it_ends_as_if_left_alone(steps: int, alone: Path, 
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"method": "podnet", "rebalance": "head"}, "podnet does not say rebalances=True"),
         ({"method": "bic", "rebalance": "scale"}, "bic does not say"),
@@ -289,6 +289,6 @@ def test_interrupted_anywhere_it_ends_as_if_left_alone(steps: int, alone: Path, 
         ({"judge_by": "test"}, "nothing is held out"),
     ],
 )
-def test_what_cannot_be_is_refused_in_a_sentence(change: dict[str, Any], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_what_cannot_be_is_refused_in_a_sentence(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=message):
         run(**{"method": "icarl", "data": "digits", "device": "cpu", **change})

@@ -18,15 +18,15 @@ from jioc.training.run import run
 
 
 @pytest.mark.parametrize(
-    ("readings", "told"),
+    ("readings", "message"),
     [
         ({"coordinate": "ic", "delta_scale": "per-class"}, "--delta-scale per-class"),
     ],
 )
 def test_what_looks_at_a_whole_batch_is_refused(
-    readings: dict[str, str], told: str, small: dict[str, Any], tmp_path: Path
+    readings: dict[str, str], message: str, small: dict[str, Any], tmp_path: Path
 ) -> None:
-    words = f"^{told} looks at a whole batch, of which --accumulate works through a part at a time$"
+    words = f"^{message} looks at a whole batch, of which --accumulate works through a part at a time$"
     with pytest.raises(Refused, match=words):
         run(method="icarl", accumulate=2, coordination=readings, out=tmp_path / "run", **small)
     assert not (tmp_path / "run").exists()

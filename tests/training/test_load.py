@@ -263,9 +263,10 @@ def test_a_model_answers_and_learns_on_with_the_method_file_that_it_was_trained_
     for path in (moved, other):
         for words in (predict, learn):
             assert main([*words, str(path)]) == 2
-            told = capsys.readouterr().err
+            captured = capsys.readouterr().err
             assert (
-                "is not the method's file as it was when this model learnt" in told and told.count("\n") == 1
+                "is not the method's file as it was when this model learnt" in captured
+                and captured.count("\n") == 1
             )
     assert not (tmp_path / "sprung").exists()
     with pytest.raises(Refused, match="give that file as it was, or train a model with this one"):

@@ -52,7 +52,7 @@ def test_preparation_follows_the_weights() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"freeze": 3}, "--freeze 3: tiny has 2 stages"),
         ({"pretrained_lr": 0.1}, "--pretrained-lr: without effect, because there are no --weights"),
@@ -62,8 +62,8 @@ def test_preparation_follows_the_weights() -> None:
         ({"data": "cifar10", "canvas": 224}, "--canvas cannot change that"),
     ],
 )
-def test_what_cannot_be_is_refused(settings: dict[str, Any], told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=message):
         new_run(**{"method": "icarl", "data": "digits", "device": "cpu"} | settings)
 
 

@@ -23,9 +23,9 @@ from jioc.training.run import run
 
 
 def test_the_second_start_decodes_nothing(folder: Path, tmp_path: Path) -> None:
-    first, told = read_events(folder, data_cache=tmp_path / "c")
+    first, notes = read_events(folder, data_cache=tmp_path / "c")
     again, then = read_events(folder, data_cache=tmp_path / "c")
-    assert decodings(told) == 1 and decodings(then) == 0
+    assert decodings(notes) == 1 and decodings(then) == 0
     assert isinstance(again.train_x, np.memmap) and np.array_equal(first.train_x, again.train_x)
     assert first.classes == again.classes and first.record == again.record
 
@@ -47,8 +47,8 @@ def test_a_changed_source_is_decoded_again_and_the_old_set_dropped(
 ) -> None:
     read_events(folder, data_cache=tmp_path / "c")
     CHANGES[change](folder)
-    _, told = read_events(folder, data_cache=tmp_path / "c")
-    assert decodings(told) == 1
+    _, notes = read_events(folder, data_cache=tmp_path / "c")
+    assert decodings(notes) == 1
     assert len([f for f in (tmp_path / "c").iterdir() if not f.name.startswith(".")]) == 1
 
 
@@ -59,10 +59,10 @@ def test_other_settings_have_a_set_of_their_own(
     folder: Path, tmp_path: Path, setting: dict[str, Any]
 ) -> None:
     read_events(folder, data_cache=tmp_path / "c")
-    _, told = read_events(folder, data_cache=tmp_path / "c", **setting)
-    assert decodings(told) == 1
-    _, told = read_events(folder, data_cache=tmp_path / "c")
-    assert decodings(told) == 0
+    _, notes = read_events(folder, data_cache=tmp_path / "c", **setting)
+    assert decodings(notes) == 1
+    _, notes = read_events(folder, data_cache=tmp_path / "c")
+    assert decodings(notes) == 0
 
 
 @pytest.mark.parametrize("why", [errno.EACCES, errno.EIO])
@@ -82,13 +82,13 @@ def test_a_file_that_could_not_be_read_is_used_once_it_can_be(
         d, _ = read_events(folder, data_cache=tmp_path / "c")
         assert ["cat/0.png", f"cannot be read: {os.strerror(why)}"] in d.record["skipped"]
         assert len(d.train_y) == 6
-        _, told = read_events(folder, data_cache=tmp_path / "c")
-        assert decodings(told) == 0  # still so: nothing is decoded for it
-    d, told = read_events(folder, data_cache=tmp_path / "c")
-    assert decodings(told) == 1 and len(d.train_y) == 7
+        _, notes = read_events(folder, data_cache=tmp_path / "c")
+        assert decodings(notes) == 0  # still so: nothing is decoded for it
+    d, notes = read_events(folder, data_cache=tmp_path / "c")
+    assert decodings(notes) == 1 and len(d.train_y) == 7
     assert [file for file, _ in d.record["skipped"]] == ["dog/0.png"]
-    _, told = read_events(folder, data_cache=tmp_path / "c")
-    assert decodings(told) == 0  # what a file holds is not looked at again
+    _, notes = read_events(folder, data_cache=tmp_path / "c")
+    assert decodings(notes) == 0  # what a file holds is not looked at again
 
 
 DAMAGE = {
@@ -135,9 +135,9 @@ def test_a_damaged_set_is_not_used(folder: Path, tmp_path: Path, damage: str) ->
     right = np.array(read_events(folder, data_cache=tmp_path / "c")[0].train_x)
     (cached,) = (f for f in (tmp_path / "c").iterdir() if f.is_dir())
     DAMAGE[damage](cached)
-    d, told = read_events(folder, data_cache=tmp_path / "c")
-    assert decodings(told) == 1 and np.array_equal(d.train_x, right)
-    notes = [event.text for event in told if isinstance(event, Note)]
+    d, events = read_events(folder, data_cache=tmp_path / "c")
+    assert decodings(events) == 1 and np.array_equal(d.train_x, right)
+    notes = [event.text for event in events if isinstance(event, Note)]
     assert ["is damaged; it is built again" in text for text in notes] == [True]
     assert decodings(read_events(folder, data_cache=tmp_path / "c")[1]) == 0
 
@@ -177,8 +177,8 @@ def test_a_set_of_a_killed_process_is_not_used(tmp_path: Path) -> None:
     killed.communicate()
     left = list((tmp_path / "c").iterdir())
     assert [f.suffix for f in left if f.is_dir()] == [".partial"]
-    d, told = read_events(place, data_cache=tmp_path / "c")
-    assert decodings(told) and len(d.train_y) == 96 and d.train_x.reshape(96, -1).max(1).min() >= 0
+    d, notes = read_events(place, data_cache=tmp_path / "c")
+    assert decodings(notes) and len(d.train_y) == 96 and d.train_x.reshape(96, -1).max(1).min() >= 0
     assert [f.suffix for f in (tmp_path / "c").iterdir() if f.is_dir()] == [""]  # the litter is gone
 
 

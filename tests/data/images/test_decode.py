@@ -96,9 +96,9 @@ def test_a_picture_is_used_as_it_looks(folder: Path, kind: str) -> None:
     write, seen = PICTURES[kind]
     (folder / "odd").mkdir()
     write(folder / "odd" / "it")
-    d, told = read(folder)
+    d, notes = read(folder)
     assert shown(d.train_x[d.train_y == 2][0]) == seen
-    assert told == ["class 'odd' has no test image; it is learnt and not judged"]
+    assert notes == ["class 'odd' has no test image; it is learnt and not judged"]
 
 
 def test_the_lines_beside_an_exported_model_give_the_pixels_of_training(tmp_path: Path) -> None:
@@ -206,9 +206,9 @@ UNUSABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
 def test_an_unusable_file_is_named_and_left_out_or_ends_the_run(folder: Path, kind: str) -> None:
     make, why = UNUSABLE[kind]
     make(folder / "dog" / "bad.jpg")
-    d, told = read(folder)
-    assert len(d.train_y) + len(d.test_y) == 10 and len(told) == 1
-    assert told[0].startswith("'dog/bad.jpg' ") and why in told[0] and told[0].endswith("; it is left out")
+    d, notes = read(folder)
+    assert len(d.train_y) + len(d.test_y) == 10 and len(notes) == 1
+    assert notes[0].startswith("'dog/bad.jpg' ") and why in notes[0] and notes[0].endswith("; it is left out")
     assert [file for file, _ in d.record["skipped"]] == ["dog/bad.jpg"]
     with pytest.raises(Refused, match="dog/bad.jpg.*--on-bad skip leaves such files out"):
         read(folder, on_bad="fail")

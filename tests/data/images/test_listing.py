@@ -11,8 +11,8 @@ from jioc.errors import Refused
 
 
 def test_class_folders_are_split_by_class(folder: Path) -> None:
-    d, told = read(folder)
-    assert d.classes == ["cat", "dog"] and not told
+    d, notes = read(folder)
+    assert d.classes == ["cat", "dog"] and not notes
     assert np.bincount(d.train_y).tolist() == [4, 4] and np.bincount(d.test_y).tolist() == [1, 1]
     assert d.record["split"] == {"made": True, "seed": 1993, "share": 0.2}
 
@@ -28,11 +28,11 @@ def test_train_and_test_folders_are_taken_as_given(tmp_path: Path) -> None:
     class_folders(tmp_path / "train", {"b10": 2, "b9": 3})
     class_folders(tmp_path / "test", {"b9": 1, "b10": 1, "new": 1}, first=20)
     (tmp_path / "extra").mkdir()
-    d, told = read(tmp_path)
+    d, notes = read(tmp_path)
     assert d.classes == ["b9", "b10"]  # as a person counts
     assert np.bincount(d.train_y).tolist() == [3, 2] and np.bincount(d.test_y).tolist() == [1, 1]
-    assert "'test/new' is a class that train does not have; it is left out" in told
-    assert "the folder 'extra' beside 'train' is not used" in told
+    assert "'test/new' is a class that train does not have; it is left out" in notes
+    assert "the folder 'extra' beside 'train' is not used" in notes
 
 
 def test_train_alone_is_split(tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_a_name_whose_accents_stand_apart_is_the_same_class(tmp_path: Path) -> N
     joined, apart = "B\u00e4r", "Ba\u0308r"
     class_folders(tmp_path / "train", {joined: 2, "cat": 2})
     class_folders(tmp_path / "test", {apart: 1, "cat": 1}, first=10)
-    d, told = read(tmp_path)
-    assert d.classes == [joined, "cat"] and d.test_y.tolist() == [0, 1] and not told
+    d, notes = read(tmp_path)
+    assert d.classes == [joined, "cat"] and d.test_y.tolist() == [0, 1] and not notes
     class_folders(tmp_path / "train", {apart: 1}, first=20)
     d, _ = read(tmp_path)
     assert d.classes == [joined, "cat"] and d.train_y.tolist() == [0, 0, 0, 1, 1]
@@ -86,25 +86,25 @@ def test_names_of_any_kind(folder: Path, name: str) -> None:
 def test_a_link_that_stays_is_used(folder: Path) -> None:
     (folder / "bird").mkdir()
     (folder / "bird" / "it.png").symlink_to("../dog/0.png")
-    d, told = read(folder)
+    d, notes = read(folder)
     assert shown(d.train_x[d.train_y == 0][0]) == colour(5)
-    assert "one of the two labels is wrong" in told[0]
+    assert "one of the two labels is wrong" in notes[0]
 
 
 def test_a_class_folder_that_is_a_link_out_is_left_out(folder: Path, tmp_path: Path) -> None:
     class_folders(tmp_path / "elsewhere", {"bird": 3}, first=40)
     (folder / "bird").symlink_to(tmp_path / "elsewhere" / "bird", target_is_directory=True)
-    d, told = read(folder)
+    d, notes = read(folder)
     assert d.classes == ["cat", "dog"]
-    assert told == ["'bird' is a link that leaves the folder; it is left out"]
+    assert notes == ["'bird' is a link that leaves the folder; it is left out"]
 
 
 def test_an_empty_class_folder_is_left_out_and_labels_stay_right(folder: Path) -> None:
     (folder / "bird").mkdir()
-    d, told = read(folder)
+    d, notes = read(folder)
     assert d.classes == ["cat", "dog"] and sorted(set(d.train_y)) == [0, 1]
     assert shown(d.train_x[d.train_y == 1][0])[1] <= 40  # the dogs' colours
-    assert told == ["'bird' is an empty class folder; it is left out"]
+    assert notes == ["'bird' is an empty class folder; it is left out"]
     with pytest.raises(Refused, match="'bird' is an empty class folder"):
         read(folder, on_bad="fail")
 
@@ -113,8 +113,8 @@ def test_an_image_in_no_class_folder_is_left_out_by_name(folder: Path, tmp_path:
     picture(folder / "stray.PNG", 40)
     for name in ("README.md", "labels.csv", ".hidden.png"):
         (folder / name).write_text("x")
-    d, told = read(folder)
-    assert told == ["'stray.PNG' lies in no class folder; it is left out"] and len(d.train_y) == 8
+    d, notes = read(folder)
+    assert notes == ["'stray.PNG' lies in no class folder; it is left out"] and len(d.train_y) == 8
     assert d.record["skipped"] == [["stray.PNG", "lies in no class folder"]]
     with pytest.raises(Refused, match="'stray.PNG' lies in no class folder"):
         read(folder, on_bad="fail")
@@ -141,9 +141,9 @@ def test_a_csv_leads_to_no_file_outside_its_folder(tmp_path: Path) -> None:
     inside = ["in/a/0.png", "in/a/1.png", "way_in/a/2.png", "way_in/../in/a/3.png"]
     outside = ["../out/a/0.png", "way_out/a/1.png", "one.png", str(tmp_path / "out/a/1.png")]
     (root / "list.csv").write_text("".join(f"{path},a\n" for path in [*inside, *outside]))
-    d, told = read(root / "list.csv")
+    d, notes = read(root / "list.csv")
     assert len(d.train_y) + len(d.test_y) == len(inside)
-    assert sum("lies outside the folder" in line for line in told) == len(outside)
+    assert sum("lies outside the folder" in line for line in notes) == len(outside)
 
 
 @pytest.mark.parametrize("head", ["", "path,label,split\n", "filename, class , split\n"])
@@ -161,19 +161,19 @@ def test_rows_of_validation_serve_as_test_only_where_there_is_no_other(tmp_path:
     class_folders(tmp_path, {"pool": 7})
     rows = [f"pool/{i}.png,{'ab'[i % 2]},{split}\n" for i, split in enumerate(["train"] * 2 + [word] * 2)]
     (tmp_path / "list.csv").write_text("".join(rows))
-    d, told = read(tmp_path / "list.csv")
-    assert [shown(x) for x in d.test_x] == [colour(2), colour(3)] and not told
+    d, notes = read(tmp_path / "list.csv")
+    assert [shown(x) for x in d.test_x] == [colour(2), colour(3)] and not notes
     assert d.record["split"] == {"made": False, "test": "val"}
     rows += ["pool/4.png,a,test\n", "pool/5.png,b,test\n", f"pool/6.png,only-there,{word}\n"]
     (tmp_path / "list.csv").write_text("".join(rows))
-    d, told = read(tmp_path / "list.csv")
+    d, notes = read(tmp_path / "list.csv")
     assert [shown(x) for x in d.test_x] == [colour(4), colour(5)] and d.classes == ["a", "b"]
-    assert told == ["validation rows beside test rows are not used: 3"]
+    assert notes == ["validation rows beside test rows are not used: 3"]
     assert d.record["split"] == {"made": False}
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("path,label\n", "names its columns and holds no row"),
@@ -186,7 +186,7 @@ def test_rows_of_validation_serve_as_test_only_where_there_is_no_other(tmp_path:
         ("nul\0.png,a\n", "nul"),
     ],
 )
-def test_a_wrong_csv_gets_a_sentence(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_csv_gets_a_sentence(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "list.csv").write_text(text)
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused, match=message):
         read(tmp_path / "list.csv")

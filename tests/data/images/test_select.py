@@ -33,9 +33,9 @@ def test_a_class_of_broken_images_is_told_though_its_test_folder_is_empty(tmp_pa
     (tmp_path / "test" / "c").mkdir()
     (tmp_path / "train" / "c").mkdir()
     (tmp_path / "train" / "c" / "0.png").write_text("no image")
-    d, told = read(tmp_path)
+    d, notes = read(tmp_path)
     assert d.classes == ["a", "b"]
-    assert told[-1] == "class 'c' has no usable training image; it is left out" and len(told) == 3
+    assert notes[-1] == "class 'c' has no usable training image; it is left out" and len(notes) == 3
     (tmp_path / "train" / "c" / "0.png").unlink()
     assert read(tmp_path)[1] == [
         f"'{part}/c' is an empty class folder; it is left out" for part in ("train", "test")
@@ -44,8 +44,8 @@ def test_a_class_of_broken_images_is_told_though_its_test_folder_is_empty(tmp_pa
 
 def test_a_class_with_one_image_is_learnt_and_not_judged(folder: Path, small: dict[str, Any]) -> None:
     picture(folder / "bird" / "only.png", 30)
-    d, told = read(folder)
-    assert d.classes == ["bird", "cat", "dog"] and told == [
+    d, notes = read(folder)
+    assert d.classes == ["bird", "cat", "dog"] and notes == [
         "class 'bird' has no test image; it is learnt and not judged"
     ]
     small |= {"data": str(folder), "task_sizes": (3,), "first": {"epochs": 1}}
@@ -68,8 +68,8 @@ def test_a_file_in_train_and_test_is_not_trained_on(tmp_path: Path) -> None:
     class_folders(tmp_path / "train", {"a": 3, "b": 3})
     class_folders(tmp_path / "test", {"a": 1, "b": 1}, first=20)
     (tmp_path / "train" / "b" / "again.png").write_bytes((tmp_path / "test" / "b" / "0.png").read_bytes())
-    d, told = read(tmp_path)
-    assert len(d.train_y) == 6 and told == [
+    d, notes = read(tmp_path)
+    assert len(d.train_y) == 6 and notes == [
         "'train/b/again.png' is also in the test set, as 'test/b/0.png'; it is left out"
     ]
     with pytest.raises(Refused, match="is also in the test set"):
@@ -78,8 +78,8 @@ def test_a_file_in_train_and_test_is_not_trained_on(tmp_path: Path) -> None:
 
 def test_a_file_twice_in_a_class_cannot_be_on_both_sides_of_a_split(folder: Path) -> None:
     (folder / "cat" / "9.png").write_bytes((folder / "cat" / "0.png").read_bytes())
-    d, told = read(folder)
-    assert told == ["'cat/9.png' is the same file as 'cat/0.png'; it is left out"]
+    d, notes = read(folder)
+    assert notes == ["'cat/9.png' is the same file as 'cat/0.png'; it is left out"]
     assert not set(map(shown, d.train_x)) & set(map(shown, d.test_x))
 
 
@@ -96,8 +96,8 @@ def test_a_check_names_all_that_is_left_out_and_a_dry_run_where_that_is_told(
     named = [f"note: 'cat/bad{i}.png' is not an image of a known format; it is left out" for i in range(8)]
     words = ["--data", str(folder), "--dry-run", "--epochs", "1", "--memory", "2", "--device", "cpu"]
     assert cli.main(["run", "replay", *words]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert told == [*named[:5], "note: left out besides: 3; jioc data check names them all"]
+    captured = capsys.readouterr().err.splitlines()
+    assert captured == [*named[:5], "note: left out besides: 3; jioc data check names them all"]
     assert cli.main(["data", "check", str(folder)]) == 0
     assert capsys.readouterr().err.splitlines() == named
 
@@ -111,8 +111,10 @@ def test_copies_of_files_are_noted_once_and_a_check_names_them_all(
         "'cat/7.png' is the same file as 'cat/0.png' (and 2 more such); it is left out"
     ]
     assert cli.main(["data", "check", str(folder)]) == 0
-    told = capsys.readouterr().err.splitlines()
-    assert told == [f"note: 'cat/{i}.png' is the same file as 'cat/0.png'; it is left out" for i in (7, 8, 9)]
+    captured = capsys.readouterr().err.splitlines()
+    assert captured == [
+        f"note: 'cat/{i}.png' is the same file as 'cat/0.png'; it is left out" for i in (7, 8, 9)
+    ]
 
 
 def test_classes_that_differ_in_case_alone_are_noted(tmp_path: Path) -> None:
@@ -122,9 +124,9 @@ def test_classes_that_differ_in_case_alone_are_noted(tmp_path: Path) -> None:
         f"a/{name}/{i}.png,{label}\n" for name, label in (("Dog", "Dog"), ("cat", "dog")) for i in range(3)
     ]
     (tmp_path / "list.csv").write_text("".join(["path,label\n", *rows]))
-    d, told = read(tmp_path / "list.csv")
+    d, notes = read(tmp_path / "list.csv")
     assert d.classes == ["Dog", "dog"]
-    assert told == ["the classes 'Dog' and 'dog' differ in case alone, and are taken for two"]
+    assert notes == ["the classes 'Dog' and 'dog' differ in case alone, and are taken for two"]
     assert read(tmp_path / "a")[1] == []
 
 

@@ -19,11 +19,11 @@ from jioc.events import Decoding
 def test_workers_decode_what_one_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = class_folders(tmp_path / "many", {"a": 30, "b": 30})
     (place / "a" / "bad\n'one'.png").write_bytes(b"x")
-    alone, told = read_events(place, data_cache=tmp_path / "c1")
+    alone, notes = read_events(place, data_cache=tmp_path / "c1")
     monkeypatch.setattr(workers, "MOST_FILES", 7)
     together, also = read_events(place, data_cache=tmp_path / "c2")
     assert np.array_equal(alone.train_x, together.train_x) and alone.record == together.record
-    assert decodings(told) == 1 and decodings(also) == 9
+    assert decodings(notes) == 1 and decodings(also) == 9
     last = [event for event in also if isinstance(event, Decoding)][-1]
     assert last.done == last.total == 61
 

@@ -250,7 +250,7 @@ def test_an_address_that_does_not_answer_gets_a_sentence(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("miniimagenet", "no official archive: put its images"),
         ("digits", "nothing to fetch"),
@@ -259,10 +259,10 @@ def test_an_address_that_does_not_answer_gets_a_sentence(
     ],
 )
 def test_get_says_what_to_do(
-    name: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["data", "get", name, "--data-dir", str(tmp_path)]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_files_that_are_not_there_get_a_sentence(tmp_path: Path) -> None:

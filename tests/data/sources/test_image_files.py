@@ -135,16 +135,16 @@ def test_the_command_line_prints_the_long_tail(folder: Path, capsys: pytest.Capt
         "8",
     ]
     assert cli.main(["data", "check", *words]) == 0
-    told = capsys.readouterr().out
-    assert "ant 16" in told and "cat 4" in told and "dog 4" in told  # 16, 8 and 4 wanted; 4 there
+    captured = capsys.readouterr().out
+    assert "ant 16" in captured and "cat 4" in captured and "dog 4" in captured  # 16, 8 and 4 wanted; 4 there
 
 
 def test_the_counts_table_shows_any_name(capsys: pytest.CaptureFixture[str]) -> None:
     from jioc.cli.console import counts_table
 
     counts_table(["[red]a", "two\nlines", "esc\x1b[31m", "[/]"], [4, 3, 2, 1], [2, 2])
-    told = capsys.readouterr().out
-    assert "[red]a 4, two lines 3" in told and "esc [31m 2, [/] 1" in told
+    captured = capsys.readouterr().out
+    assert "[red]a 4, two lines 3" in captured and "esc [31m 2, [/] 1" in captured
 
 
 def test_class_names_reach_the_saved_model(folder: Path, tmp_path: Path, small: dict[str, Any]) -> None:
@@ -197,11 +197,11 @@ def test_tiny_imagenet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"), [("val_0.JPEG", "not a name, a tab and a class"), ("x\tn0", "names 'n0'")]
+    ("line", "message"), [("val_0.JPEG", "not a name, a tab and a class"), ("x\tn0", "names 'n0'")]
 )
-def test_a_torn_line_of_tiny_imagenet_gets_a_sentence(tmp_path: Path, line: str, told: str) -> None:
+def test_a_torn_line_of_tiny_imagenet_gets_a_sentence(tmp_path: Path, line: str, message: str) -> None:
     (tiny_imagenet(tmp_path) / "val" / "val_annotations.txt").write_text(line + "\n")
-    with pytest.raises(Refused, match=told):
+    with pytest.raises(Refused, match=message):
         read_official("tinyimagenet", tmp_path)
 
 
@@ -262,8 +262,11 @@ def test_twins_in_an_official_split_are_told_and_kept(tmp_path: Path) -> None:
 def test_a_copy_that_is_not_whole_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cub(tmp_path)
     assert cli.main(["data", "check", "cub200", "--data-dir", str(tmp_path), "--tasks", "3"]) == 0
-    told = capsys.readouterr()
-    assert "the whole set has 5,994 and 5,794" in told.err and "3 classes, 6 training and 3 test" in told.out
+    captured = capsys.readouterr()
+    assert (
+        "the whole set has 5,994 and 5,794" in captured.err
+        and "3 classes, 6 training and 3 test" in captured.out
+    )
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ def test_arrays_that_are_no_data_set_are_refused(
     body: str, sentence: str, data_file: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "icarl", "--data", str(data_file(body)), "--out", str(tmp_path / "run")]) == 2
-    told = capsys.readouterr().err
-    assert sentence in told and told.count("\n") == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == 1
     assert not (tmp_path / "run").exists()
 
 

@@ -31,10 +31,10 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
     fast = (
         f"- **Fast.** On one {device}, ResNet32 trains with distillation at "
         f"{alone['images_per_second']:,.0f} images a second, {_times(alone)} a plain PyTorch loop (fp32, "
-        f"eight loader workers) on the same GPU. Six runs at once reach {_times(packed)}, and "
-        f"{_times(stem[PACKED])} with ResNet18 and ImageNet's stem. On photographs of 224 pixels ResNet18 "
-        f"trains {_times(photographs['ours, resident'])} as fast as in a tuned loop (bf16, 16 workers). "
-        "Accuracy is that of fp32 training, as far as five seeds tell ([how](docs/performance.md)). All "
+        f"eight loader workers) on the same GPU. Six runs at once reach {_times(packed)}; six of ResNet18 "
+        f"with ImageNet's stem {_times(stem[PACKED])} its plain loop. On photographs of 224 pixels ResNet18 "
+        f"trains {_times(photographs['ours, resident'])} as fast as in a tuned loop (bf16, 16 workers). Over "
+        "five seeds accuracy does not differ from fp32 training ([how](docs/performance.md)). All "
         f"{tasks} tasks of {name} on CIFAR-100 take {seconds(quickest):.0f} s."
     )
     exact = (

@@ -92,8 +92,8 @@ def summary(tables: list[Cell]) -> str:
     right = sum(ours * theirs > 0 for ours, theirs in gains if ours is not None and theirs is not None)
     return (
         f"{len(run)} of {len(tables)} cells are run ({cifar[0]} of the {cifar[1]} on CIFAR), {near} of them "
-        f"within {NEAR:g} points of the paper; in {right} of {len(gains)} comparisons JIOC moves accuracy "
-        "the same way as there"
+        f"within {NEAR:g} points of the paper; in {right} of the {len(gains)} with JIOC the gain has the "
+        "paper's sign"
     )
 
 

@@ -1,5 +1,6 @@
 """The comparison beside the paper and PyCIL, and what each loss gains in it."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,13 @@ def test_a_verdict_needs_seeds_that_agree(tmp_path: Path) -> None:
     found = verdicts.found(keep(tmp_path, *results))
     assert found["CIFAR-100, 2,000 exemplars"] == {"der": {"": [3.0]}}
     assert f"| DER | {verdicts.reading('')} | 1 | +3.00 | +1.76 | one seed |" in verdicts.table(found)
+
+
+def test_the_line_of_the_readme_counts_what_its_table_shows() -> None:
+    comparison = script("comparison")
+    gains = [float(gain) for gain in re.findall(r"\(([+-]\d+\.\d+)", comparison.short())]
+    raised = [gain for gain in gains if gain > 0]
+    line = comparison.line()
+    assert f"raises the average in {len(raised)} of our {len(gains)} comparisons" in line
+    assert all(f", {gain:+.2f})" in line for gain in raised)
+    assert f"lowers the other {len(gains) - len(raised)} " in line

@@ -57,7 +57,7 @@ def test_the_line_counts_cells_near_ones_and_gains(results: list[dict[str, Any]]
     told = coverage.summary(coverage.cells(groups_of(*results)))
     assert told == (
         "5 of 150 cells are run (5 of the 100 on CIFAR), 2 of them within 2 points of the paper; "
-        "in 1 of 2 comparisons JIOC moves accuracy the same way as there"
+        "in 1 of the 2 with JIOC the gain has the paper's sign"
     )
 
 

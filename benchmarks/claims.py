@@ -34,7 +34,8 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
         f"eight loader workers) on the same GPU. Six runs at once reach {_times(packed)}; six of ResNet18 "
         f"with ImageNet's stem {_times(stem[PACKED])} its plain loop. On photographs of 224 pixels ResNet18 "
         f"trains {_times(photographs['ours, resident'])} as fast as in a tuned loop (bf16, 16 workers). Over "
-        "five seeds accuracy does not differ from fp32 training ([how](docs/performance.md)). All "
+        "five seeds of a first task accuracy shows no difference from fp32 training "
+        "([how](docs/performance.md)). All "
         f"{tasks} tasks of {name} on CIFAR-100 take {seconds(quickest):.0f} s."
     )
     exact = (

@@ -21,8 +21,7 @@ from jioc.results import TaskRow
 RESULTS = Path(__file__).parent / "results"
 GRIDS = {  # by folder of results, in the order of the rows: the grid that gave its runs
     "table6": "table6",
-    "table6-old-mean": "table6 --suppress-scale old-mean --out runs/old-mean",
-    "table6-mean1": "table6 --delta-scale mean1 --out runs/mean1",
+    "table6-old-mean": "table6 --reading printed --suppress-scale old-mean --out runs/old-mean",
     "table6-controls": "table6-controls",
 }
 

@@ -42,10 +42,16 @@ Found = tuple[str, dict[str, list[float]], dict[str, Any]]
 
 
 def found() -> Found:
-    """The setting, the mean accuracy after each task of the rows that were run, and the speeds."""
+    """The setting, the mean accuracy after each task of the rows that were run, and the speeds.
+
+    JIOC is the default reading, or the printed one where that alone was run.
+    """
     place, column = next(iter(comparison.columns().items()))
-    names = {line: next((n for n in column if n == line or n.startswith(f"{line},")), "") for line in LINES}
-    curves = {line: curve(column[name]) for line, name in names.items() if name and column[name].complete}
+    run = [name for name, g in column.items() if g.complete]
+    curves = {}
+    for line in LINES:
+        if name := next((n for n in run if n == line or n.startswith(f"{line},")), ""):
+            curves[line + " as printed" * name.endswith("reading printed")] = curve(column[name])
     return place, curves, speeds.read(SPEED)
 
 
@@ -85,17 +91,17 @@ def draw(what: Found, scheme: str) -> bytes:
         figure = Figure(figsize=(9.2, 3.5), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(1.75, 1))
         tasks = len(next(iter(curves.values())))
-        ends: dict[str, list[float]] = {}
+        ends: dict[str, dict[str, float]] = {}  # by host and what was added to it
         for name, values in curves.items():
             host, _, jioc = name.partition(" + ")
             dash = ":" if host in BOUNDS else "--" if jioc else "-"
             left.plot(range(1, tasks + 1), values, dash, color=HUES[host][scheme == "dark"], linewidth=1.8)
-            ends.setdefault(host, []).append(values[-1])
-        places = spread_out({host: max(last) for host, last in ends.items()}, 6.0)
+            ends.setdefault(host, {})[jioc] = values[-1]
+        places = spread_out({host: max(last.values()) for host, last in ends.items()}, 6.0)
         for host, last in ends.items():
             left.annotate(
-                f"{BOUNDS.get(host, host)} {last[0]:.0f}"
-                + "".join(f", with JIOC {end:.0f}" for end in last[1:]),
+                f"{BOUNDS.get(host, host)} "
+                + ", ".join(f"with {jioc} {end:.0f}" if jioc else f"{end:.0f}" for jioc, end in last.items()),
                 (tasks, places[host]),
                 xytext=(6, 0),
                 textcoords="offset points",

@@ -3,7 +3,8 @@
     python benchmarks/minutes.py                a line for each CIFAR column: images, minutes, the command
     python benchmarks/minutes.py --elsewhere    a line for each row of the columns whose files are not here
 
-An estimate is a count of images over a measured rate. New images are shared equally by the tasks, and
+An estimate is a count of images over a rate. ResNet32's rate is measured; ResNet18's, and that of images
+larger than 32 pixels, is extrapolated (`RATES` says how). New images are shared equally by the tasks, and
 exemplars fill the memory. A pass is forward through one backbone, an update three, so that a step with a
 teacher has four; the rate is of such steps, of several runs on one NVIDIA H200, starts included.
 """
@@ -25,9 +26,10 @@ from jioc.text import coordinated
 
 STEP = 4  # passes of an image in a step with a teacher
 RATES = {"resnet32": 181_000, "resnet18": 365_000}
-"""Images a second at 32 pixels: ResNet32 by docs/performance.md (fifteen runs in three processes), 0.925 of
-what speed.py measures with six packed; ResNet18 with ImageNet's stem by the same share of its 395,201. Larger
-images: by their pixels, which is too slow where small ones do not fill the card."""
+"""Images a second at 32 pixels. ResNet32: measured (docs/performance.md, fifteen runs in three processes),
+0.925 of what speed.py measures with six packed. ResNet18 with ImageNet's stem: extrapolated, the same share
+of the 395,201 that speed.py measures with six packed. Larger images: extrapolated by their pixels, which is
+too slow where small ones do not fill the card."""
 
 
 def steps(config: Config) -> float:

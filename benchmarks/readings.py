@@ -3,9 +3,9 @@
     python benchmarks/readings.py           prints the table of docs/results/readings.md
     python benchmarks/readings.py --draw    draws docs/figures/readings.svg
 
-A reading is named by the options in which it differs from the default; its figures are means over seeds, its
-gain is taken seed by seed. Where results/ has the same reading with the full schedule, measured on the test
-set, the figure shows that gain too.
+A reading is named by the options in which it differs from the formulas as printed; its figures are means over
+seeds, its gain is taken seed by seed. Where results/ has the same reading with the full schedule, measured on
+the test set, the figure shows that gain too.
 """
 
 import csv
@@ -51,7 +51,7 @@ Row = dict[str, str]
 class Reading:
     name: str
     loss: str
-    title: str  # "default", or the options changed
+    title: str  # "as printed", or the options changed
     full: float | None  # the gain with the full schedule, on the test set
     rows: dict[str, Row] = field(default_factory=dict)  # by seed
     gains: list[float] = field(default_factory=list)  # over CE + KD with the same batches and seed
@@ -94,7 +94,7 @@ def read(path: Path = STUDY) -> Study:
     if not readings:
         raise Refused(f"no run of {str(path)!r} has finished")
     _measure_gains(list(readings.values()), options)
-    study.readings = sorted(readings.values(), key=lambda r: (-(r.gain or 0.0), r.title != "default"))
+    study.readings = sorted(readings.values(), key=lambda r: (-(r.gain or 0.0), r.title != "as printed"))
     return study
 
 
@@ -120,8 +120,12 @@ def _measure_gains(readings: list[Reading], options: list[str]) -> None:
 def setting(row: Row, options: list[str]) -> Row:
     """The options that have an effect on the run's loss, by name; the loss first."""
     loss = row[LOSS]
-    idle = [f"coordination.{name}" for name in index.without_effect(loss, "replace")]
-    return {LOSS: loss} | {name: row[name] for name in options if name not in idle}
+    return {LOSS: loss} | {name: row[name] for name in options if name not in _idle(loss)}
+
+
+def _idle(loss: str) -> list[str]:
+    """The options that have no effect under a loss on iCaRL."""
+    return [f"coordination.{name}" for name in index.without_effect(loss, "replace", shares=False)]
 
 
 def batches(row: Row, options: list[str]) -> tuple[str, ...]:
@@ -131,21 +135,24 @@ def batches(row: Row, options: list[str]) -> tuple[str, ...]:
 
 def _reading(row: Row, values: Row, confirmed: list[Group]) -> Reading:
     """The reading of a run: its title, and its gain where it was confirmed with the full schedule."""
-    usual = settings.flat(settings.plain(resolve(settings.make(method="icarl", data="cifar100"))))
+    printed = settings.make(
+        method="icarl", data="cifar100", coordination={"coordinate": "jioc", "reading": "printed"}
+    )
+    usual = settings.flat(settings.plain(resolve(printed)))
     changes = []
     for name, value in values.items():
         if name != LOSS and value != labels.show(usual.get(name)):
             changes.append(f"{name.rpartition('.')[2].replace('_', '-')} {value}".removesuffix(" yes"))
-    whole = {}
+    whole, idle = {}, {"coordination.reading", *_idle(values[LOSS])}
     for name, value in usual.items():
-        if name.startswith("coordination.") or name == "accumulate":
+        if (name.startswith("coordination.") and name not in idle) or name == "accumulate":
             whole[name] = values.get(name, labels.show(value))
     same = [
         g for g in confirmed if {name: labels.show(settings.at(g.config, name)) for name in whole} == whole
     ]
     full = mean_std(same[0].gains("cnn"))[0] if same else None
     name = row["run"].removesuffix(f"-seed{row['seed']}")
-    return Reading(name, values[LOSS], ", ".join(changes) or "default", full)
+    return Reading(name, values[LOSS], ", ".join(changes) or "as printed", full)
 
 
 def table(study: Study) -> str:
@@ -236,7 +243,9 @@ def _panel(ax: Any, loss: str, readings: list[Reading]) -> None:
     ax.text(theirs, -0.75, f"paper {theirs:+.1f}", color=green, ha="center", va="bottom", fontsize=7)
     names = []
     for y, r in enumerate(readings):
-        colour, kind = (red, "the default reading") if r.title == "default" else (blue, "another reading")
+        colour, kind = (
+            (red, "the formulas as printed") if r.title == "as printed" else (blue, "another reading")
+        )
         ax.plot(r.gain, y, "o", color=colour, markersize=5, label=kind)
         if r.full is not None:
             look = {"color": colour, "markerfacecolor": "white", "markersize": 4.5}
@@ -247,7 +256,7 @@ def _panel(ax: Any, loss: str, readings: list[Reading]) -> None:
         names.append(r.title.replace("accumulate 2", "BN over half batches") + seeds)
     ax.set_yticks(range(len(readings)), names)
     for tick, r in zip(ax.get_yticklabels(), readings, strict=True):
-        tick.set_color(red if r.title == "default" else "black")
+        tick.set_color(red if r.title == "as printed" else "black")
     ax.set_ylim(len(readings) - 0.4, -0.6)
     ax.set_title(LOSSES[loss], loc="left", fontweight="bold")
     ax.tick_params(axis="y", length=0)

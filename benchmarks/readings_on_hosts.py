@@ -4,15 +4,15 @@
     python benchmarks/readings_on_hosts.py --others    prints controls and other options, a line each
 
 A gain is the mean over the tasks that both runs have learnt; with fewer than ten, their number is in
-brackets. A run stands in each row whose options have the same effect on its host: only WA and BiC have
-factors to drop, and only FOSTER's classification loss normalises other logits than the plain ones.
+brackets, after a mean the fewest of its row. A run stands in each row whose options have the same effect on
+its host: only WA and BiC have factors to drop. The row `default` has each host's own reading.
 """
 
 import csv
 import statistics
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import printing
@@ -20,23 +20,23 @@ import printing
 from jioc.config import READINGS
 from jioc.errors import Refused
 from jioc.methods import SPECS
+from jioc.resolve.derive import usual_reading
 
 KEPT = Path(__file__).parent / "results" / "readings.csv"
 TASKS = 10
 HOSTS = ("icarl", "wa", "bic", "podnet", "der", "foster")
-READ = ("delta_scale", "oc_reduce", "host_factors", "delta_softmax")  # a row of the table
-NAMED = {tuple(options[name] for name in READ): word for word, options in READINGS.items()}
-PRINTED = tuple(READINGS["printed"][name] for name in READ)
-FACTORED, REWEIGHED = ("wa", "bic"), ("foster",)
+READ = tuple(READINGS["printed"])  # the options of a row of the table
+NAMED = {tuple(options.values()): word for word, options in READINGS.items()}
+PRINTED = tuple(READINGS["printed"].values())
 COLUMNS = {"cifar100-lt-resnet32-1000": "long tail", "cifar100-resnet32-2000": "balanced"}
 WORDS = {
     "delta_scale": {"plain": "as printed", "mean1": "mean 1"},
     "oc_reduce": {"sum": "added up", "mean": "averaged"},
     "host_factors": {"keep": "kept", "drop": "dropped"},
-    "delta_softmax": {"host": "z / w", "plain": "z"},
 }
 OTHERS = {  # changes beside a reading, by column of the file: its usual value
     "adjust": "0",
+    "coordination.delta_softmax": "host",  # of FOSTER: its classification loss has z / w, not z
     "coordination.ic_terms": "cls",
     "coordination.gamma1": "1",
     "coordination.gamma2": "1",
@@ -74,6 +74,9 @@ def read(path: Path = KEPT) -> list[Line]:
 
 
 def _line(row: dict[str, str]) -> Line:
+    titles = [title for prefix, title in COLUMNS.items() if row["run"].startswith(prefix)]
+    if not titles:
+        raise Refused(f"run {row['run']!r} is of another column than {' and '.join(COLUMNS)}")
     host = row["method"]
     jioc = row["coordination.coordinate"] == "jioc"
     given = tuple(
@@ -83,10 +86,10 @@ def _line(row: dict[str, str]) -> Line:
     changed = [
         f"{name.rpartition('.')[2].replace('_', '-')} {row[name]}"
         for name, usual in OTHERS.items()
-        if row.get(name, "") not in (usual, *IDLE)
+        if row.get(name, "") not in (usual, *IDLE) and (host == "foster" or "softmax" not in name)
     ]
     return Line(
-        column=next(title for prefix, title in COLUMNS.items() if row["run"].startswith(prefix)),
+        column=titles[0],
         host=host,
         seed=row["seed"],
         coordinated=jioc,
@@ -99,13 +102,8 @@ def _line(row: dict[str, str]) -> Line:
 
 def effective(host: str, reading: Key) -> Key:
     """The reading with what has no effect on the host as printed; shares of equal tasks are their mean."""
-    scale, reduce, factors, softmax = reading
-    return (
-        scale,
-        "mean" if reduce == "share" else reduce,
-        factors if host in FACTORED else "keep",
-        softmax if host in REWEIGHED else "host",
-    )
+    scale, reduce, factors = reading
+    return scale, "mean" if reduce == "share" else reduce, factors if SPECS[host].shares else "keep"
 
 
 def gains(lines: Iterable[Line], hosts: dict[Key, Line]) -> tuple[list[float], int]:
@@ -136,45 +134,54 @@ def table(path: Path = KEPT) -> str:
     lines = read(path)
     hosts, plain = plain_hosts(lines), [line for line in lines if line.coordinated and not line.others]
     titles = [SPECS[host].title for host in HOSTS]
-    heads = [
-        "column",
-        "reading",
-        "input weights",
-        "past heads",
-        "host's factors",
-        "FOSTER's p",
-        *titles,
-        "mean",
-    ]
-    out = [f"| {' | '.join(heads)} |", "|---" * 6 + "|" + "---:|" * (len(titles) + 1)]
+    heads = ["column", "reading", "input weights", "past heads", "host's factors", *titles, "mean"]
+    out = [f"| {' | '.join(heads)} |", "|---" * 5 + "|" + "---:|" * (len(titles) + 1)]
+    default = {host: tuple(READINGS[usual_reading(SPECS[host])].values()) for host in HOSTS}
     for column in dict.fromkeys(line.column for line in lines):
-        for reading in _rows([line for line in plain if line.column == column]):
-            alike = {
-                host: [
-                    line
-                    for line in plain
-                    if (line.column, line.host, line.reading) == (column, host, effective(host, reading))
-                ]
-                for host in HOSTS
-            }
+        here = [line for line in plain if line.column == column]
+        rows = [(["default", *["by host"] * len(READ)], default)]
+        for reading in _rows(here):
             words = [WORDS[name][value] for name, value in zip(READ, reading, strict=True)]
-            whole = [statistics.fmean(found) for host in HOSTS if (found := gains(alike[host], hosts)[0])]
-            mean = f"{statistics.fmean(whole):+.2f}" if len(whole) == len(HOSTS) else "–"
-            cells = [cell(alike[host], hosts) for host in HOSTS]
-            out.append(f"| {' | '.join([column, NAMED.get(reading, '–'), *words, *cells, mean])} |")
+            rows.append(([NAMED.get(reading, "–"), *words], dict.fromkeys(HOSTS, reading)))
+        for words, by_host in rows:
+            alike = {
+                host: [line for line in here if (line.host, line.reading) == (host, effective(host, reading))]
+                for host, reading in by_host.items()
+            }
+            cells = [cell(some, hosts) for some in alike.values()]
+            out.append(f"| {' | '.join([column, *words, *cells, _mean([*alike.values()], hosts)])} |")
     return "\n".join([*out, "", _about(lines)])
 
 
+def default_gains(path: Path = KEPT) -> dict[tuple[str, str], float]:
+    """What each host gains by its default reading, by column and host; one that was not run is left out."""
+    lines = read(path)
+    hosts, found = plain_hosts(lines), {}
+    for column, host in dict.fromkeys((line.column, line.host) for line in lines):
+        usual = effective(host, tuple(READINGS[usual_reading(SPECS[host])].values()))
+        mine = [n for n in lines if (n.column, n.host, n.reading, n.others) == (column, host, usual, ())]
+        if values := gains([line for line in mine if line.coordinated], hosts)[0]:
+            found[column, host] = statistics.fmean(values)
+    return found
+
+
+def _mean(cells: list[list[Line]], hosts: dict[Key, Line]) -> str:
+    """The mean of a row, if every host has run."""
+    found = [gains(lines, hosts) for lines in cells]
+    if not all(values for values, _ in found):
+        return "–"
+    mean, fewest = statistics.fmean(statistics.fmean(values) for values, _ in found), min(n for _, n in found)
+    return f"{mean:+.2f}" + (f" ({fewest})" if fewest < TASKS else "")
+
+
 def _rows(lines: list[Line]) -> list[Key]:
-    """Every reading that some host was run with; of factors and softmax, printed and other go together."""
+    """Every reading that some host was run with."""
     pairs = dict.fromkeys(line.reading[:2] for line in lines)
     rows = []
     for pair in sorted(pairs, key=lambda p: (p[0] != "plain", p[1] != "sum")):
         mine = [line for line in lines if line.reading[:2] == pair]
-        if any(line.reading[2:] == PRINTED[2:] and line.host in (*FACTORED, *REWEIGHED) for line in mine):
-            rows.append((*pair, *PRINTED[2:]))
-        if any(line.reading[2:] != PRINTED[2:] for line in mine):
-            rows.append((*pair, "drop", "plain"))
+        factors = {line.reading[2] for line in mine if SPECS[line.host].shares} or {"keep"}
+        rows += [(*pair, word) for word in ("keep", "drop") if word in factors]
     return rows
 
 
@@ -182,7 +189,8 @@ def others(path: Path = KEPT) -> str:
     """Controls without JIOC, and readings with another option changed: a line each."""
     lines = read(path)
     hosts = plain_hosts(lines)
-    out = ["| column | host | with JIOC | changed | gain over the host |", "|---|---|---|---|---:|"]
+    heads = ["column", "host", "with JIOC", "changed", "gain over the host", "gain without the change"]
+    out = [f"| {' | '.join(heads)} |", "|---|---|---|---|---:|---:|"]
     groups: dict[Key, list[Line]] = {}
     for line in lines:
         if line.others:
@@ -194,8 +202,19 @@ def others(path: Path = KEPT) -> str:
             reading = (jioc or "as printed") if line.coordinated else "no"
             key = (line.column, SPECS[line.host].title, reading, ", ".join(line.others))
             groups.setdefault(key, []).append(line)
-    out += [f"| {' | '.join(key)} | {cell(some, hosts)} |" for key, some in sorted(groups.items())]
+    for key, some in sorted(groups.items()):
+        figures = [cell(some, hosts), cell(_unchanged(some[0], lines), hosts)]
+        out.append(f"| {' | '.join([*key, *figures])} |")
     return "\n".join(out)
+
+
+def _unchanged(line: Line, lines: list[Line]) -> list[Line]:
+    """The runs of the same host and reading without the change, as far as this one came."""
+    if not line.coordinated:
+        return []
+    same = [other for other in lines if (other.place, other.reading) == (line.place, line.reading)]
+    alike = [other for other in same if other.coordinated and not other.others]
+    return [replace(other, tasks=other.tasks[: len(line.tasks)]) for other in alike]
 
 
 def _about(lines: list[Line]) -> str:

@@ -18,10 +18,10 @@ import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from jioc.config import READINGS, Coordinate, Coordination, HostKD, refusal
+from jioc.config import READINGS, Coordinate, Coordination, HostKD, Reading, refusal
 from jioc.errors import Failed, fail_if, unknown
 from jioc.losses import check_terms, distill, label_score, mass
-from jioc.types import Batch, Output, Task, Terms, Weights
+from jioc.types import Batch, Output, Task, Terms
 
 
 def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
@@ -61,13 +61,13 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
 
 
 Mean = Callable[[Tensor], Tensor]
-AUXILIARY = ("aux", "fe")  # terms of the hosts that classify too
 
 
 class JIOC(Coordination):
     """The options with the formula: `JIOC()` has both parts, `JIOC(coordinate="oc", gamma1=0.5)` one."""
 
     coordinate: Coordinate = "jioc"
+    reading: Reading = "normalised"
     host_kd: HostKD = "replace"
 
     @model_validator(mode="wrap")
@@ -102,6 +102,11 @@ class JIOC(Coordination):
         return self.inputs and self.delta_scale == "mean1"
 
     @property
+    def balances(self) -> bool:
+        """Whether gamma1 takes the place of the shares by which the host weighs its terms."""
+        return self.host_factors == "drop" and self.distils and self.host_kd == "replace"
+
+    @property
     def needs_teacher(self) -> bool:
         return self.distils and self.host_kd in ("replace", "add")
 
@@ -125,8 +130,7 @@ class JIOC(Coordination):
         terms = dict(terms)
         if self.inputs:
             delta = self._scaled(self.weight(batch, out, cls_logits), batch.y, task, mean)
-            weighed = ("cls",) if self.ic_terms == "cls" else ("cls", *AUXILIARY)
-            terms |= {name: delta * terms[name] for name in weighed if name in terms}
+            terms["cls"] = delta * terms["cls"]
         if self.distils:
             host = terms.pop("kd", None)
             if self.host_kd in ("keep", "add") and host is not None:
@@ -139,15 +143,9 @@ class JIOC(Coordination):
             terms["suppress"] = self.gamma2 * on_new * self._suppress_factor(batch, task)
         return terms
 
-    def factors(self, host: Weights, task: Task) -> Weights:
-        """What the terms' means are multiplied by, given what the host multiplies them by."""
-        if self.host_factors == "keep" or not self.distils or self.host_kd != "replace" or task.n_old == 0:
-            return host
-        return {name: factor for name, factor in host.items() if name not in ("cls", "kd")}
-
     def weight(self, batch: Batch, out: Output, cls_logits: Tensor | None) -> Tensor:
         """1 - p_y of each image; of a mixture 1 - share p_y - (1 - share) p_other: (n,)."""
-        if cls_logits is None or self.delta_softmax == "plain":
+        if cls_logits is None:
             cls_logits = out.logits
         p = label_score(cls_logits, batch.y)
         if batch.other is not None and batch.share is not None:
@@ -185,19 +183,15 @@ class JIOC(Coordination):
 def distill_heads(
     logits: Tensor, teacher: Tensor, slices: list[slice], temperature: float, reduce: str = "sum"
 ) -> Tensor:
-    """Distil on slices that cover the logits, and add up, average or weigh by size: (n,).
-
-    Heads of one size go together; their mean is their share.
-    """
+    """Distil on slices that cover the logits, and add up or average: (n,). Heads of one size go together."""
     sizes = [s.stop - s.start for s in slices]
     if len(set(sizes)) == 1:
         shape = (len(sizes), sizes[0])
         every = distill(logits.unflatten(1, shape), teacher.unflatten(1, shape), temperature)
-        return every.sum(1) if reduce == "sum" else every.mean(1)
-    factors = {"sum": 1.0, "mean": 1 / len(sizes)}
-    parts = zip(sizes, logits.split(sizes, 1), teacher.split(sizes, 1), strict=True)
-    each = [factors.get(reduce, n / sum(sizes)) * distill(a, b, temperature) for n, a, b in parts]
-    return torch.stack(each).sum(0)
+    else:
+        parts = zip(logits.split(sizes, 1), teacher.split(sizes, 1), strict=True)
+        every = torch.stack([distill(a, b, temperature) for a, b in parts], 1)
+    return every.sum(1) if reduce == "sum" else every.mean(1)
 
 
 def heads(past: list[slice]) -> list[slice]:

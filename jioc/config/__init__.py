@@ -20,7 +20,16 @@ from jioc.config.declare import (
     setting,
 )
 from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
-from jioc.config.schema import READINGS, TEMPERATURE, Config, Coordinate, Coordination, HostKD, Schedule
+from jioc.config.schema import (
+    READINGS,
+    TEMPERATURE,
+    Config,
+    Coordinate,
+    Coordination,
+    HostKD,
+    Reading,
+    Schedule,
+)
 from jioc.config.values import (
     Values,
     at,

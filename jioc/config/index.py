@@ -93,7 +93,7 @@ def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
     return [path for path in paths if path in reached.difference(changed)]
 
 
-UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate and that of --host-kd
+UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate or that of --host-kd
     "none": ("reading", "inputs", "outputs", "strength", "distillation", "factors"),
     "ic": ("outputs", "strength", "distillation", "factors"),
     "oc": ("inputs",),
@@ -103,7 +103,11 @@ UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate an
 }
 
 
-def without_effect(coordinate: str, host_kd: str | None) -> list[str]:
-    """Names of the options of JIOC that have no part in the loss."""
+def without_effect(
+    coordinate: str = "jioc", host_kd: str | None = None, gamma1: float = 1.0, shares: bool = True
+) -> list[str]:
+    """Names of the options of JIOC that have no part in the loss. `shares`: of the method's entry."""
     unused = {*UNUSED_PARTS.get(coordinate, ()), *UNUSED_PARTS.get(host_kd or "", ())}
+    unused |= {"distillation", "factors"} if gamma1 == 0 else set()
+    unused |= set() if shares else {"factors"}
     return [name for name, field in Coordination.model_fields.items() if about(field).part in unused]

@@ -28,6 +28,7 @@ TEMPERATURE = 2.0  # the default of every distillation, as in PyCIL
 LongTail = Annotated[float, Field(gt=1)] | Literal["paper"]
 Coordinate = Literal["none", "ic", "oc", "jioc"]
 HostKD = Literal["replace", "keep", "add", "drop"]
+Reading = Literal["normalised", "printed", "averaged"]
 
 
 class Schedule(Options):
@@ -48,19 +49,9 @@ class Schedule(Options):
 
 
 READINGS: dict[str, dict[str, Any]] = {  # options of JIOC that follow from the reading of its formulas
-    "printed": {"delta_scale": "plain", "delta_softmax": "host", "oc_reduce": "sum", "host_factors": "keep"},
-    "averaged": {
-        "delta_scale": "plain",
-        "delta_softmax": "plain",
-        "oc_reduce": "mean",
-        "host_factors": "drop",
-    },
-    "normalised": {
-        "delta_scale": "mean1",
-        "delta_softmax": "plain",
-        "oc_reduce": "sum",
-        "host_factors": "drop",
-    },
+    "normalised": {"delta_scale": "mean1", "oc_reduce": "sum", "host_factors": "drop"},
+    "printed": {"delta_scale": "plain", "oc_reduce": "sum", "host_factors": "keep"},
+    "averaged": {"delta_scale": "plain", "oc_reduce": "mean", "host_factors": "keep"},
 }
 READ = ("coordination.reading",)
 
@@ -70,9 +61,10 @@ class Coordination(Options):
 
     coordinate: Coordinate = setting("none", label="title")
     """Coordinate inputs (ic), outputs (oc) or both (jioc)."""
-    reading: Literal["printed", "averaged", "normalised"] = setting("printed", part="reading")
-    """Reading of the formulas: as printed; or with gamma1 in place of the method's own factors, p_y from the
-    plain logits, and either the distillation averaged over past tasks or input weights of mean 1."""
+    reading: Reading | None = setting(None, part="reading", follows=("method",))
+    """Reading of the formulas: as printed; with the distillation averaged over past tasks, the default of
+    methods that add a backbone for each task; or with input weights of mean 1, and gamma1 in place of the
+    method's own factors, the default of all others."""
     gamma1: Amount = setting(1.0, part="strength", metavar="STRENGTH")
     """Strength of the distillation on each past task's head; 0 leaves the method's own in place."""
     gamma2: Amount = setting(1.0, part="outputs", metavar="STRENGTH")
@@ -86,23 +78,18 @@ class Coordination(Options):
     delta_scale: Literal["plain", "mean1", "per-class"] | None = setting(None, part="inputs", follows=READ)
     """Take the input weight as it is, divide it by its batch mean, or average it over the batch's images of a
     class."""
-    delta_softmax: Literal["host", "plain"] | None = setting(None, part="inputs", follows=READ)
-    """Take p_y from what the method's own classification loss normalises, or from the plain logits; they
-    differ in FOSTER."""
-    ic_terms: Literal["cls", "all"] = setting("cls", part="inputs")
-    """Weigh the classification loss alone, or auxiliary ones too (DER's aux, FOSTER's fe)."""
     oc_data: Literal["all", "new", "old"] = setting("all", part="distillation")
     """Which images the coordinated distillation sees."""
     oc_heads: Literal["task", "joint"] = setting("task", part="distillation")
     """Take a softmax for each past task, or one over all old classes."""
-    oc_reduce: Literal["sum", "mean", "share"] | None = setting(None, part="distillation", follows=READ)
-    """Add up the distillation over past tasks, average it, or weigh each task by its share of old classes."""
+    oc_reduce: Literal["sum", "mean"] | None = setting(None, part="distillation", follows=READ)
+    """Add up the distillation over past tasks, or average it."""
     host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
     """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it,
     kept with it (add), or dropped with it; by default replaced, or kept where it is the same (SS-IL)."""
     host_factors: Literal["keep", "drop"] | None = setting(None, part="factors", follows=READ)
-    """Keep the method's own factors of its classification and distillation terms (those of WA, BiC and COIL
-    add up to 1), or drop them where the coordinated distillation takes the place of its own."""
+    """Keep the factors by which WA, BiC and COIL weigh classification and distillation, the shares of new and
+    old classes; or drop them where the coordinated distillation takes the place of the method's own."""
     suppress_scale: Literal["task", "batch", "old-mean"] = setting("task", part="outputs")
     """Divide the suppression by the new images of the task, by those of the batch, or by the batch's old
     images."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 import jioc.config.index as index
 from jioc.config.declare import Options
 from jioc.config.schema import Config
-from jioc.errors import Refused, refuse_if
+from jioc.errors import NEAR, Refused, refuse_if
 
 Values = dict[str, Any]
 
@@ -80,6 +80,9 @@ def by_keys(keys: Values, options: type[Options]) -> Values:
 def by_names(values: Values, options: type[Options]) -> Values:
     """Values as `make` takes them, of values by the names of `Config` or of flags (gamma2, first_epochs)."""
     paths = {setting.key: path for path, setting in index.every(options).items() if "." in path}
+    for name in values:
+        if name not in Config.model_fields and name not in paths and name != "given":
+            raise Refused(f"unknown setting {name!r}; {_name_hint(name, paths)}")
     flags = {paths[name]: name for name in values if name in paths and name not in Config.model_fields}
     others = {name: value for name, value in values.items() if name not in flags.values()}
     for path, name in flags.items():
@@ -125,9 +128,24 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
 
 
 def _hint(name: str) -> str:
-    """Say where a setting is that stands in the wrong place, or name the nearest one."""
-    for setting in index.every().values():
-        if setting.section and setting.key == name:
-            return f"; {setting.section!r} has {setting.name!r}"
-    near = get_close_matches(name, Config.model_fields, n=1)
+    """Say where a setting is that stands in the wrong place of a file, or name the nearest one."""
+    parts = [setting for setting in index.every().values() if setting.section]
+    places = {word: setting for setting in parts for word in (setting.path, setting.key)}
+    if name in places:
+        return f"; {places[name].section!r} has {places[name].name!r}"
+    near = get_close_matches(name, [*Config.model_fields, *places], n=1, cutoff=NEAR)
+    if near and near[0] in places:
+        return f"; did you mean {places[near[0]].name!r} in {places[near[0]].section!r}?"
     return f"; did you mean {near[0]!r}?" if near else "; a method's own are in 'options'"
+
+
+def _name_hint(name: str, paths: dict[str, str]) -> str:
+    """Say how a keyword of `jioc.run` is called; `paths`: the settings of sections by the names of flags."""
+    keys = {path: key for key, path in paths.items()}
+    if name in keys:
+        section, _, last = name.partition(".")
+        return f"give it as {keys[name]}=..., or as {section}={{{last!r}: ...}}"
+    near = get_close_matches(name, [*Config.model_fields, *paths, *keys], n=1, cutoff=NEAR)
+    if near:
+        return f"did you mean {keys.get(near[0], near[0])!r}?"
+    return "names are those of the flags of jioc run, with underscores"

@@ -279,7 +279,6 @@ class TaskData:
     # `Run.features`: (net, index, as_trained=False, unit=True) -> features, of norm 1 or as they are
     features: Callable[..., Tensor]
     generator: torch.Generator  # of the data order
-    logits: Callable[..., Tensor]  # `Run.logits`: (net, index) -> logits in eval mode and fp32
 
     @property
     def new(self) -> Tensor:

@@ -73,6 +73,12 @@ class Method:
         """What the terms' means are multiplied by in the total."""
         return {}
 
+    def shares(self, task: Task) -> Weights:
+        """Weigh `cls` and `kd` by the shares of new and old classes, unless JIOC balances them."""
+        if self.coordination is not None and self.coordination.balances:
+            return {}
+        return {"cls": 1 - task.old_share, "kd": task.old_share}
+
     def cls_logits(self, out: Output, task: Task) -> Tensor:
         """What `cls` normalises; JIOC weighs an image by its softmax."""
         return out.logits

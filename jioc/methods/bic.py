@@ -42,7 +42,7 @@ class BiC(Method):
         return terms
 
     def weights(self, task: Task) -> Weights:
-        return {"cls": 1 - task.old_share, "kd": task.old_share}
+        return self.shares(task)
 
     def bias_loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         corrected: Tensor = out.logits.softmax(1) if self.options.bias_loss == "pycil" else out.logits

@@ -63,7 +63,7 @@ class COIL(Method):
         return terms
 
     def weights(self, task: Task) -> Weights:
-        return {"cls": 1 - task.old_share, "kd": task.old_share, **self.timed}
+        return {**self.shares(task), **self.timed}
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
         if task.n_old == 0:

@@ -2,7 +2,7 @@
 
     f          = [f_1, ..., f_t]                               f_1 .. f_{t-1} frozen, in eval mode
     loss(x, y) = CE(W f + b, y) + CE(aux(f_t), a(y))           a(y) = 0 for an old class, 1.. for the new ones
-    after training: the new rows of W are corrected as in WA; `unaligned` reads out the head before that
+    after training: the new rows of W are scaled as in WA; `unaligned` reads out the head before that
 
 The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t
 start at 0, so that growing changes no old logit (`--new-columns drawn`: as in PyCIL, at random); aux is fresh
@@ -21,13 +21,13 @@ from jioc.data.loader import TaskData
 from jioc.losses import cross_entropy
 from jioc.methods import DEROptions, register
 from jioc.methods.base import Fit, NetPlan
-from jioc.methods.wa import Corrected
+from jioc.methods.wa import Aligned
 from jioc.nets.incremental import ExpandingNet
 from jioc.types import Batch, Output, Task, Terms, Weights
 
 
 @register("der")
-class DER(Corrected):
+class DER(Aligned):
     options: DEROptions
     net: ExpandingNet
 
@@ -50,7 +50,7 @@ class DER(Corrected):
 
     def learn(self, task: Task, data: TaskData, fit: Fit) -> None:
         self.net.grow(task.n_new, self.generator, task.n_new + 1, self.options.new_columns == "drawn")
-        self.fit_and_correct(task, data, fit)
+        self.fit_and_align(task, data, fit)
         self.remember(task, data)
 
     def keep_teacher(self) -> None:

@@ -30,6 +30,7 @@ class Spec:
     headline: str = "cnn"  # the read-out by which the method is judged
     needs_memory: bool = False  # refused without exemplars
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
+    shares: bool = False  # `weights` calls `shares`, so that it takes --host-factors
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
     rebalances: bool = False  # `net` answers by a linear head, and `learn` calls `remember`: --rebalance
     trains: bool = True  # False: the backbone stays as it is, and the classifier is computed, not trained
@@ -43,19 +44,9 @@ class Distilling(Options):
     """Temperature of the method's own distillation."""
 
 
-class Correcting(Options):
-    correction: Literal["norms", "none", "pair"] = "norms"
-    """After training, scale the new classes' weights to the old ones' norms; leave them; or fit a factor and
-    a shift of their logits on images that training did not see."""
-
-
 class Expanding(Options):
     new_columns: Literal["zero", "drawn"] = "zero"
     """Old classes' weights on the new backbone's features start at 0, or at random as in PyCIL."""
-
-
-class WAOptions(Distilling, Correcting):
-    pass
 
 
 class LwFOptions(Distilling):
@@ -95,7 +86,7 @@ class SSILOptions(Distilling):
     """Exemplars for each new image of a batch: 32 for 128."""
 
 
-class DEROptions(Correcting, Expanding):
+class DEROptions(Expanding):
     aux_weight: Amount = 1.0
     """Weight of the auxiliary loss."""
 
@@ -169,13 +160,13 @@ SPECS: dict[str, Spec] = {
         ),
         Spec(
             "wa", "WA", "Zhao et al., CVPR 2020",
-            FIRST, steps(170, 60, 100, 140, weight_decay=2e-4), options=WAOptions, distils=True,
-            readouts=("cnn", "nme", "unaligned"),
+            FIRST, steps(170, 60, 100, 140, weight_decay=2e-4), options=Distilling, distils=True,
+            readouts=("cnn", "nme", "unaligned"), shares=True,
         ),
         Spec(
             "bic", "BiC", "Wu et al., CVPR 2019",
             BIC, BIC, BIC, options=BiCOptions, distils=True, readouts=("cnn", "nme", "uncorrected"),
-            needs_memory=True,
+            needs_memory=True, shares=True,
         ),
         Spec(
             "podnet", "PODNet", "Douillard et al., ECCV 2020",
@@ -200,7 +191,7 @@ SPECS: dict[str, Spec] = {
         ),
         Spec(
             "coil", "COIL", "Zhou et al., ACM MM 2021",
-            COIL, COIL, options=COILOptions, distils=True, needs_memory=True,
+            COIL, COIL, options=COILOptions, distils=True, needs_memory=True, shares=True,
         ),
         Spec(
             "simplecil", "SimpleCIL", "Zhou et al., IJCV 2024: class means of frozen features",
@@ -231,6 +222,8 @@ class MethodRecord(Options):
     second: Schedule | None
     options: dict[str, Any]
     trains: bool = True
+    expands: bool = False
+    shares: bool = False
     sha256: str | None = None
 
 
@@ -256,6 +249,5 @@ def spec_from_record(r: MethodRecord | None) -> Spec | None:
         return None
     fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
     own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
-    return Spec(
-        r.name, r.title, "", r.first, r.later, r.second, own, r.memory, host_kd=r.host_kd, trains=r.trains
-    )
+    known = {name: getattr(r, name) for name in ("host_kd", "trains", "expands", "shares")}
+    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, **known)

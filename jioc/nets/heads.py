@@ -65,12 +65,6 @@ class LinearHead(Head):
         return gamma.item()
 
     @torch.no_grad()
-    def correct(self, n_old: int, alpha: float, beta: float) -> None:
-        """Replace each new logit z_k by alpha z_k + beta, in the rows and biases themselves."""
-        self.weight[n_old:] *= alpha
-        self.bias[n_old:] = alpha * self.bias[n_old:] + beta
-
-    @torch.no_grad()
     def draw_anew(self, generator: torch.Generator) -> None:
         """Draw every row again, as those of new classes are."""
         rows, width = self.weight.shape

@@ -7,9 +7,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jioc.config import READINGS, Config, Values, at, index, plain
+from jioc.config import READINGS, Config, Coordination, Values, index, plain
 from jioc.data.catalogue import DATASETS, MEMORY, usual_tasks
 from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
+from jioc.resolve.derive import usual_reading
 from jioc.results import Accuracy, Result
 
 TASKS = index.grouped("tasks")  # the settings that say how many tasks there are
@@ -105,9 +106,7 @@ def setting(run: Run) -> Values:
     spec = run.spec
     usual = plain(Config(method="", options=spec.options().model_dump() if spec else {}))
     given = run.config
-    reading = at(given, "coordination.reading") or "printed"  # results had no other before there was a name
-    usual["coordination"] |= {"reading": reading, "host_kd": spec.host_kd if spec else "replace"}
-    usual["coordination"] |= READINGS.get(str(reading), {})
+    usual["coordination"] = _coordination({}, spec)
     sections = [name for name in usual if isinstance(usual[name], dict) and isinstance(given.get(name), dict)]
     values = usual | given | {name: usual[name] | given[name] for name in sections}
     entry = DATASETS.get(str(values["data"]))
@@ -120,14 +119,33 @@ def setting(run: Run) -> Values:
         values["data"] = _data_name(str(values["data"]))
     if run.over_orders:
         values |= {name: usual[name] for name in ORDER}
-    coordination = values["coordination"]
-    idle = index.without_effect(coordination["coordinate"], coordination["host_kd"])
-    values["coordination"] = coordination | {name: usual["coordination"][name] for name in idle}
+    values["coordination"] = _coordination(given.get("coordination") or {}, spec)
     if run.record and run.record.sha256:  # two states of a method's file are two methods, two copies are one
         values["file"] = run.record.sha256[:8]
         values["method"] = Path(str(values["method"])).name
     left_out = {*index.SEEDS, *index.MACHINE, "given"}
     return {name: value for name, value in values.items() if name not in left_out}
+
+
+def _coordination(given: Values, spec: Spec | None) -> Values:
+    """The options of JIOC that a run has; what has no effect is at its default.
+
+    The name of the reading is the one whose options the run has, whatever it was called.
+    """
+    usual = Coordination().model_dump(mode="json") | {"host_kd": spec.host_kd if spec else "replace"}
+    reading = usual_reading(spec) if spec else next(iter(READINGS))
+    usual |= READINGS[reading] | {"reading": reading}
+    if given.get("coordinate", "none") == "none":
+        return usual
+    named = given.get("reading", "printed") or reading  # results had no other before there was a name
+    values = usual | READINGS.get(str(named), {}) | {n: v for n, v in given.items() if v is not None}
+    known = {name: values[name] for name in ("coordinate", "host_kd", "gamma1")}
+    idle = index.without_effect(**known, shares=spec is None or spec.shares)
+    values |= {name: usual[name] for name in idle}
+    for word, options in sorted(READINGS.items(), key=lambda one: one[0] != reading):
+        if all(values[name] == value for name, value in options.items() if name not in idle):
+            return values | options | {"reading": word}
+    return values | {"reading": reading}
 
 
 def _data_name(data: str) -> str:

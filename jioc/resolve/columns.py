@@ -17,7 +17,7 @@ class Column:
     tail: bool = False
 
     def name(self, row: str) -> str:
-        """cifar100-lt-resnet18-1000-icarl-none for the row icarl."""
+        """cifar100-lt-resnet18-1000-icarl-none for the row icarl, …-icarl-jioc for icarl+jioc."""
         return f"{self.prefix}-{row.replace('+', '-') if '+' in row else f'{row}-none'}"
 
     @property
@@ -25,10 +25,11 @@ class Column:
         return f"{self.data}{'-lt' if self.tail else ''}-{self.backbone}-{self.memory}"
 
     def values(self, row: str) -> Values:
-        """The settings of a row: a method, perhaps with + and the word of --coordinate."""
-        method, _, loss = row.partition("+")
+        """The settings of a row: a method, perhaps with + and the word of --coordinate, - and a reading."""
+        method, _, words = row.partition("+")
+        given = dict(zip(("coordinate", "reading"), words.split("-"), strict=False)) if words else {}
         tail = {"long_tail": "paper"} if self.tail else {}
-        coordination = {"coordination": {"coordinate": loss}} if loss else {}
+        coordination = {"coordination": given} if given else {}
         values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
         stem = {"stem": "imagenet"} if self.backbone == "resnet18" else {}  # the paper's: docs/decisions.md
         return values | {"tasks": 5 if self.data == "cifar10" else 10} | stem | tail | coordination

@@ -15,6 +15,7 @@ from jioc.nets import catalogue as backbones
 from jioc.resolve import validate
 
 REBALANCE_EPOCHS = 30  # of a head trained anew on balanced images: official DER's
+READ_OPTIONS = tuple(READINGS["printed"])  # options of JIOC that follow from the reading
 PRETRAINED_LR = 0.1  # rate of pretrained layers, as a share of the others'
 
 
@@ -152,6 +153,11 @@ def _read(known: Known, name: str) -> Any:
     return READINGS.get(str(known.values.get("coordination.reading")), {}).get(name)
 
 
+def usual_reading(spec: Spec) -> str:
+    """The reading of JIOC's formulas that did best on a hold-out: docs/results/readings.md."""
+    return "averaged" if spec.expands else "normalised"
+
+
 SCHEDULE: dict[str, Callable[..., Any]] = {  # the rules of each stage
     "epochs": _scaled,
     "lr": _scaled,
@@ -169,8 +175,9 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "std": partial(_statistics, name="std"),
     "freeze": lambda known: None if known.spec is None or known.spec.trains else "all",
     "pretrained_lr": lambda known: PRETRAINED_LR if known.values.get("weights") else None,
+    "coordination.reading": lambda known: known.spec and usual_reading(known.spec),
     "coordination.host_kd": lambda known: known.spec and known.spec.host_kd,
-    **{f"coordination.{name}": partial(_read, name=name) for name in READINGS["printed"]},
+    **{f"coordination.{name}": partial(_read, name=name) for name in READ_OPTIONS},
     "init_seed": lambda known: known.values.get("seed"),
     "data_seed": lambda known: known.values.get("seed"),
     **{

@@ -19,11 +19,19 @@ from jioc.resolve.columns import RES18, RES18_TAIL, RES32, RES32_LARGE, RES32_TA
 from jioc.resolve.recipe_file import Recipe, Runs
 
 HOSTS = ("bic", "podnet", "ssil", "coil", "icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc")
-LOSSES = ("icarl", "icarl+ic", "icarl+oc", "icarl+jioc")  # CE + KD, IC + KD, CE + OC, JIOC
+LOSSES = (  # CE + KD, IC + KD, CE + OC, JIOC; the reading changes nothing in CE + OC on iCaRL
+    *("icarl", "icarl+ic", "icarl+ic-printed", "icarl+oc", "icarl+jioc", "icarl+jioc-printed"),
+)
+PAIRED = ("icarl", "wa", "bic", "podnet", "der", "foster")  # hosts of the comparison that JIOC is put on
 COMPARED = (  # the last row, and JIOC on BiC and PODNet, the paper does not have
-    *("bic", "bic+jioc", "podnet", "podnet+jioc", "ssil", "ssil+oc", "coil"),
-    *("icarl", "icarl+jioc", "der", "der+jioc", "foster", "foster+jioc"),
-    *("wa", "wa+jioc", "replay", "finetune", "joint"),
+    *(row for host in ("bic", "podnet") for row in (host, f"{host}+jioc", f"{host}+jioc-printed")),
+    *("ssil", "ssil+oc", "coil"),
+    *(
+        row
+        for host in ("icarl", "der", "foster", "wa")
+        for row in (host, f"{host}+jioc", f"{host}+jioc-printed")
+    ),
+    *("replay", "finetune", "joint"),
 )
 
 
@@ -85,7 +93,7 @@ def comparison_checks() -> Runs:
     ]
     return runs | {
         f"{RES32_TAIL.prefix}-{host}-{_reading(loss, change)}": RES32_TAIL.values(host)
-        | {"coordination": {"coordinate": loss} | change}
+        | {"coordination": _as_printed(loss, change)}
         for host, loss, change in parts
     }
 
@@ -94,7 +102,7 @@ def table6_controls() -> Runs:
     """Controls that JIOC must beat: more distillation, the focal loss, class-balanced cross-entropy."""
     changes: Runs = {
         **{f"icarl-kd-weight-{w}": {"options": {"kd_weight": w}} for w in (2, 4)},
-        "icarl-focal": {"coordination": {"coordinate": "ic", "delta": "differentiated"}},
+        "icarl-focal": {"coordination": _as_printed("ic", {"delta": "differentiated"})},
         **{f"icarl-balance-{b}": {"options": {"balance": b}} for b in (0.99, 0.999)},
     }
     return {f"{RES32.prefix}-{name}": RES32.values("icarl") | change for name, change in changes.items()}
@@ -102,7 +110,13 @@ def table6_controls() -> Runs:
 
 def _coordinated(loss: str, change: Values, **others: Any) -> Values:
     """Table 6's setting on a hold-out, under a loss with changed options."""
-    return RES32.values("icarl") | {"holdout": 0.1, "coordination": {"coordinate": loss} | change} | others
+    coordination = {"coordinate": loss} if loss == "none" else _as_printed(loss, change)
+    return RES32.values("icarl") | {"holdout": 0.1, "coordination": coordination} | others
+
+
+def _as_printed(loss: str, change: Values) -> Values:
+    """A loss by the formulas as printed, which the studies start from, but for a change."""
+    return {"coordinate": loss, "reading": "printed"} | change
 
 
 def study() -> Runs:
@@ -151,21 +165,17 @@ def study_suppression() -> Runs:
 MEAN1 = {"delta_scale": "mean1"}
 CONTROLS: dict[str, list[Values]] = {  # changes of each host alone: what JIOC on it is compared with
     "icarl": [{}, *({"adjust": tau} for tau in (1, 1.5, 2))],
-    "wa": [{}, {"options.correction": "pair"}, {"adjust": 1}],
-    "der": [{}, {"options.correction": "pair"}, {"options.new_columns": "drawn"}]
-    + [{"adjust": tau} for tau in (1, 1.5, 2)],
+    "wa": [{}, {"adjust": 1}],
+    "der": [{}, {"options.new_columns": "drawn"}] + [{"adjust": tau} for tau in (1, 1.5, 2)],
     "foster": [{}, {"options.beta1": 0}, {"options.new_columns": "drawn"}, {"adjust": 1}],
 }
-PAIRED = ("icarl", "wa", "bic", "podnet", "der", "foster")  # hosts of the comparison that JIOC is put on
-EVERYWHERE: list[Values] = [{}, MEAN1, {"oc_reduce": "mean"}, {"oc_reduce": "share"}]
+EVERYWHERE: list[Values] = [{}, MEAN1, {"oc_reduce": "mean"}]
 EVERYWHERE += [MEAN1 | {"oc_reduce": "mean"}, {"adjust": 1}]
-COORDINATED: dict[str, list[Values]] = {  # changes of each host with JIOC
+COORDINATED: dict[str, list[Values]] = {  # changes of each host with JIOC as printed
     "icarl": EVERYWHERE,
-    "wa": [*EVERYWHERE, *(c | {"options.correction": w} for c in ({}, MEAN1) for w in ("none", "pair"))],
-    "der": [*EVERYWHERE, *(c | {"options.correction": w} for c in ({}, MEAN1) for w in ("none", "pair"))]
-    + [{"ic_terms": "all"}, {"options.new_columns": "drawn"}],
-    "foster": [*EVERYWHERE, {"delta_softmax": "plain"}, {"options.beta1": 0}, {"ic_terms": "all"}]
-    + [{"options.new_columns": "drawn"}],
+    "wa": EVERYWHERE,
+    "der": [*EVERYWHERE, {"options.new_columns": "drawn"}],
+    "foster": [*EVERYWHERE, {"options.beta1": 0}, {"options.new_columns": "drawn"}],
 }
 
 
@@ -180,23 +190,23 @@ def readings() -> Runs:
     }
 
 
-CHOSEN: list[Values] = [  # did best on four hosts of the long tail
-    {"reading": "averaged"},
-    {"reading": "normalised"},
-    {"reading": "normalised", "oc_reduce": "mean"},
+NAMED: list[Values] = [{"reading": word} for word in ("printed", "averaged", "normalised")]
+NAMED += [{"reading": "normalised", "oc_reduce": "mean"}]
+SHARED: list[Values] = [  # WA and BiC have factors of their own
+    {"reading": "normalised", "host_factors": "keep"},
+    {"reading": "averaged", "host_factors": "drop"},
 ]
-KEPT = [change | {"host_factors": "keep"} for change in CHOSEN]
-WEAKER: list[Values] = [{"reading": "normalised", "gamma1": 0}, {"reading": "normalised", "gamma2": 0.3}]
-LONG_TAIL_ALONE: dict[str, list[Values]] = {"wa": KEPT, "bic": KEPT, "der": WEAKER, "foster": WEAKER}
+WEAKER: list[Values] = [{"reading": "normalised", "gamma1": 0}, {"reading": "averaged", "gamma2": 0}]
+LONG_TAIL_ALONE: dict[str, list[Values]] = {"wa": SHARED, "bic": SHARED, "der": WEAKER, "foster": WEAKER}
 
 
 def readings_on_hosts() -> Runs:
-    """The readings that did best on four hosts, on six hosts of two columns, on a hold-out."""
+    """The readings with a name, and what they consist of, on six hosts of two columns, on a hold-out."""
     runs: Runs = {}
     for column, host in itertools.product((RES32_TAIL, RES32_LARGE), PAIRED):
         more = LONG_TAIL_ALONE.get(host, []) if column is RES32_TAIL else []
         runs |= _on_holdout(column, host, "none", [{}])
-        runs |= _on_holdout(column, host, "jioc", [*CHOSEN, *more])
+        runs |= _on_holdout(column, host, "jioc", [*NAMED, *more])
     return runs
 
 
@@ -204,7 +214,8 @@ def _on_holdout(column: Column, host: str, word: str, changes: list[Values]) -> 
     """Runs of a host under a word of --coordinate, one for each change of options, by name."""
     for change in changes:
         options = {name: value for name, value in change.items() if "." in name or name == "adjust"}
-        coordination = {"coordinate": word} | {k: v for k, v in change.items() if k not in options}
+        read = {k: v for k, v in change.items() if k not in options}
+        coordination = {"coordinate": word} if word == "none" else _as_printed(word, read)
         values = column.values(host) | {"holdout": 0.1, "coordination": coordination}
         shown = {name.removeprefix("options."): value for name, value in change.items()}
         yield f"{column.prefix}-{host}-{_reading(word, shown)}", values | nested(options)

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Collection, Iterable
+from typing import Any
 
 from jioc.config import Config, Schedule, index
 from jioc.config.index import flag
@@ -123,11 +124,6 @@ def _adjustment(config: Config, spec: Spec) -> None:
         config.adjust and not spec.adjusts,
         f"--adjust: the entry of {spec.name} does not say adjusts=True, so its loss does not add the prior",
     )
-    correction = config.options.get("correction") if "options.correction" in config.given else None
-    refuse_if(
-        config.adjust and correction not in (None, "none"),
-        f"--correction {correction}: with --adjust nothing is corrected after training",
-    )
 
 
 def _rebalance(config: Config, spec: Spec) -> None:
@@ -146,10 +142,6 @@ def _rebalance(config: Config, spec: Spec) -> None:
     )
     empty = config.memory == 0 and config.memory_per_class is None and config.memory_bytes is None
     refuse_if(empty and spec.memory == "exemplars", f"{word} needs images of old classes, and none is kept")
-    correction = config.options.get("correction") if "options.correction" in config.given else None
-    refuse_if(
-        correction not in (None, "none"), f"--correction {correction}: with {word} nothing is corrected by it"
-    )
 
 
 def _mix(config: Config) -> None:
@@ -159,7 +151,7 @@ def _mix(config: Config) -> None:
         "--mix-alpha: without effect, because no images are mixed; add --mix mixup or cutmix",
     )
     c = config.coordination
-    idle = index.without_effect(c.coordinate, c.host_kd)
+    idle = index.without_effect(c.coordinate)
     refuse_if(
         config.mix != "none" and c.delta_scale == "per-class" and "delta_scale" not in idle,
         f"--delta-scale per-class averages over the images of a class, and --mix {config.mix} gives each two",
@@ -201,17 +193,25 @@ def idle_coordination(coordinate: str, given: Collection[str]) -> None:
 
 def unused(config: Config) -> list[str]:
     """List notes on given settings that change nothing; refuse them where nobody gave the reason for it."""
-    if not find_method(config.method).trains:
+    spec = find_method(config.method)
+    if not spec.trains:
         idle = [p for p in config.given if p.partition(".")[0] in (*index.STAGES, *TRAINING)]
         flags = ", ".join(index.setting(path).flag for path in idle)
         return [f"{flags}: without effect, because {config.method} trains nothing"] if idle else []
     notes = [note for stage in index.STAGES for note in _unused_schedule(stage, config)]
     c = config.coordination
-    unused_names = index.without_effect(c.coordinate, c.host_kd)
-    if names := [name for name in _given(config, "coordination") if name in unused_names]:
-        by_host_kd = not set(names) <= set(index.without_effect(c.coordinate, None))
-        why = f"--coordinate {c.coordinate}" + f" --host-kd {c.host_kd}" * by_host_kd
-        notes.append(f"{', '.join(map(flag, names))}: without effect under {why}")
+    reasons: dict[str, dict[str, Any]] = {  # the first that makes an option idle is told
+        f"under --coordinate {c.coordinate}": {"coordinate": c.coordinate},
+        f"under --coordinate {c.coordinate} --host-kd {c.host_kd}": {"host_kd": c.host_kd},
+        f"under --gamma1 {c.gamma1:g}": {"gamma1": c.gamma1},
+        f"because {spec.title} has no such factors": {"shares": spec.shares},
+    }
+    given = _given(config, "coordination")
+    for why, reason in reasons.items():
+        idle = index.without_effect(**reason)
+        if names := [name for name in given if name in idle]:
+            notes.append(f"{', '.join(map(flag, names))}: without effect {why}")
+        given = [name for name in given if name not in idle]
     return notes
 
 

@@ -150,8 +150,6 @@ class Engine:
         """One batch: gather, augment, mix, forward, terms, coordination, mean, backward, update."""
         optimiser.zero_grad(set_to_none=True)
         weights, world = method.weights(task) if loss == method.loss else {}, self.world
-        if coordination is not None:
-            weights = coordination.factors(weights, task)
         parts = split(index, self.execution.parts)
         batches = self.batches.gather(parts, task, mixed)
         mean = self._mean(method, task, net, coordination, index, batches)

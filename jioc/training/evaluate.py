@@ -123,12 +123,6 @@ def plain_features(
     return torch.cat(map_images(features, whole, net, images, world, BLOCK))[: len(index)]
 
 
-def plain_logits(net: Net, images: Images, index: Tensor, world: World) -> Tensor:
-    """Logits (n, K) of training images under the test transform."""
-    index = index.to(images.device)
-    return torch.cat(map_images(lambda part: net(images.plain(part)).logits, index, net, images, world))
-
-
 @torch.no_grad()
 def map_images(
     function: Callable[[Tensor], Any],

@@ -74,7 +74,7 @@ def choose_execution(
 
 def _refuse_whole_batch(c: Coordination, why: str) -> None:
     """Refuse the reading of JIOC that would mean something else on a part of a batch."""
-    idle = index.without_effect(c.coordinate, c.host_kd)
+    idle = index.without_effect(c.coordinate)
     refuse_if(
         c.delta_scale == "per-class" and "delta_scale" not in idle,
         f"{index.flag('delta_scale')} per-class looks at a whole batch, of which {why}",

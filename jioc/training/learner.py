@@ -156,7 +156,7 @@ class Learner(Classifier):
         )
         exemplars = sum(map(len, self.exemplars or []))
         task = Task(len(self.sizes) - 1, self.sizes, len(dataset.train_y), exemplars)
-        data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"], run.logits)
+        data = loader.TaskData([], run.config.batch_size, run.features, run.generators["order"])
         if run.spec.trains:
             run.engine.fit(replay, task, data.of(run.method.memory.index), stage="later")
         run.method.rehearsed(task, data)

@@ -61,7 +61,7 @@ def run(
 def _by_names(values: Values) -> Values:
     """Values that may be given by the names of flags, some of which are the method's own."""
     method = values.get("method")
-    return by_names(values, find_method(method).options) if isinstance(method, str) else values
+    return by_names(values, find_method(str(method)).options) if isinstance(method, str | Path) else values
 
 
 def execute(

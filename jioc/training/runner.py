@@ -163,7 +163,7 @@ class Run:
         classes = [torch.from_numpy(index) for index in self.scenario.train[sum(sizes[:-1]) : sum(sizes)]]
         task = Task(t, sizes, sum(map(len, classes)), len(self.method.memory))
         order = self.generators["order"]
-        return task, TaskData(classes, self.config.batch_size, self.features, order, self.logits)
+        return task, TaskData(classes, self.config.batch_size, self.features, order)
 
     def _learn(self, task: Task, data: TaskData) -> None:
         """Let the method learn; one that is not ours is held to the rules."""
@@ -191,10 +191,6 @@ class Run:
         """What --adjust adds to each class's logit: tau log n_c."""
         counts = [max(1, len(index)) for index in [*self.method.memory.classes, *data.classes]]
         return self.config.adjust * torch.tensor(counts, device=self.device).log()
-
-    def logits(self, net: Net, index: Tensor) -> Tensor:
-        """Logits (n, K) of training images under the test transform, in fp32."""
-        return evaluate.plain_logits(net, self.train, index, self.world)
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
         """Features (n, d) of training images, of norm 1 or as they are, in fp32 or a step's arithmetic."""

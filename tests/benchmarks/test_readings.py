@@ -55,11 +55,11 @@ def test_a_reading_gains_over_the_same_batches_and_seed(tmp_path: Path) -> None:
     assert told == {
         "jioc-gamma2-20": ("gamma2 20", [5.0], 1),
         "jioc-half-batch-bn": ("accumulate 2", [4.0], 1),
-        "jioc": ("default", [1.0, 3.0], 3),
+        "jioc": ("as printed", [1.0, 3.0], 3),
         "jioc-mine": ("gamma2 7", [0.5], 1),
     }
     page = readings.table(found)
-    assert "| JIOC | default | 3 | 57.67 ± 36.30 | +2.00 ± 1.41 | – | 1.00 | 2.00 |" in page
+    assert "| JIOC | as printed | 3 | 57.67 ± 36.30 | +2.00 ± 1.41 | – | 1.00 | 2.00 |" in page
     assert "not counted: `jioc-twenty-seed1` 36.0 (`jioc-gamma2-20-seed1` 35.0)." in page
     assert "did not finish: 1 runs" in page and "without a gain: 1 runs" in page
     assert "`jioc grid study-suppression --scale 0.1 --only jioc-gamma2-20 --seeds 1` |" in page

@@ -23,7 +23,7 @@ def cells(table: str, host: str) -> dict[str, str]:
     head, _, *rows = [
         [word.strip() for word in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"
     ]
-    return {" ".join(row[2:6]): row[head.index(host)] for row in rows}
+    return {" ".join(row[2:5]): row[head.index(host)] for row in rows if row[1] != "default"}
 
 
 def test_a_gain_is_over_the_tasks_that_both_have_learnt(tmp_path: Path) -> None:
@@ -31,33 +31,52 @@ def test_a_gain_is_over_the_tasks_that_both_have_learnt(tmp_path: Path) -> None:
         tmp_path / "readings.csv",
         "wa,0,none,plain,sum,keep,host,80 60 40 20",
         "wa,0,jioc,plain,sum,keep,host,80 66",
-        "wa,0,jioc,mean1,sum,drop,plain,80 60 46",
+        "wa,0,jioc,mean1,sum,drop,host,80 60 46",
     )
     found = cells(script("readings_on_hosts").table(path), "WA")
-    assert found["as printed added up kept z / w"] == "+3.00 (2)"
-    assert found["mean 1 added up dropped z"] == "+2.00 (3)"
+    assert found["as printed added up kept"] == "+3.00 (2)"
+    assert found["mean 1 added up dropped"] == "+2.00 (3)"
 
 
 def test_a_row_has_the_name_of_its_reading(tmp_path: Path) -> None:
     rows = ("wa,0,none,,,,,50 40", "wa,0,jioc,,,,,50 41", "wa,0,jioc,mean1,sum,drop,plain,50 42")
     table = script("readings_on_hosts").table(sheet(tmp_path / "readings.csv", *rows))
-    assert [line.split(" | ")[1] for line in table.splitlines()[2:4]] == ["printed", "normalised"]
+    assert [line.split(" | ")[1] for line in table.splitlines()[2:5]] == ["default", "printed", "normalised"]
+
+
+def test_the_default_has_each_host_by_its_own_reading(tmp_path: Path) -> None:
+    rows = [f"{host},0,none,,,,,50 40" for host in ("wa", "der")]
+    rows += ["wa,0,jioc,mean1,sum,drop,host,50 42", "wa,0,jioc,plain,mean,keep,host,50 30"]
+    rows += ["der,0,jioc,mean1,sum,drop,host,50 20", "der,0,jioc,plain,mean,drop,host,50 46"]
+    default = script("readings_on_hosts").table(sheet(tmp_path / "readings.csv", *rows)).splitlines()[2]
+    assert [cell.strip() for cell in default.split("|")[6:13]] == [
+        "–",
+        "+1.00 (2)",
+        "–",
+        "–",
+        "+3.00 (2)",
+        "–",
+        "–",
+    ]
 
 
 def test_a_run_stands_in_every_row_that_is_the_same_for_its_host(tmp_path: Path) -> None:
     path = sheet(
         tmp_path / "readings.csv",
         *(f"{host},–,none,,,,,50 40" for host in ("icarl", "wa", "foster")),
-        "icarl,0,jioc,mean1,sum,keep,host,50 44",
+        "icarl,0,jioc,mean1,sum,keep,plain,50 44",
         *(f"wa,0,jioc,mean1,sum,{word},host,50 4{n}" for n, word in ((2, "keep"), (6, "drop"))),
         *(f"foster,0,jioc,mean1,sum,keep,{word},50 4{n}" for n, word in ((1, "host"), (8, "plain"))),
     )
-    table = script("readings_on_hosts").table(path)
-    kept, dropped = "mean 1 added up kept z / w", "mean 1 added up dropped z"
+    module = script("readings_on_hosts")
+    table, kept, dropped = module.table(path), "mean 1 added up kept", "mean 1 added up dropped"
     assert cells(table, "iCaRL") == {kept: "+2.00 (2)", dropped: "+2.00 (2)"}
     assert cells(table, "WA") == {kept: "+1.00 (2)", dropped: "+3.00 (2)"}
-    assert cells(table, "FOSTER") == {kept: "+0.50 (2)", dropped: "+4.00 (2)"}
+    assert cells(table, "FOSTER") == {kept: "+0.50 (2)", dropped: "+0.50 (2)"}
     assert cells(table, "mean") == {kept: "–", dropped: "–"}  # three of six hosts
+    assert module.others(path).splitlines()[2:] == [
+        "| long tail | FOSTER | mean 1 | delta-softmax plain | +4.00 (2) | +0.50 (2) |"
+    ]
 
 
 def test_controls_have_a_line_each_and_are_no_hosts(tmp_path: Path) -> None:
@@ -66,11 +85,12 @@ def test_controls_have_a_line_each_and_are_no_hosts(tmp_path: Path) -> None:
         "icarl,0,none,,,,,50 40",
         "icarl,1.5,none,,,,,50 60",
         "icarl,1.5,jioc,mean1,mean,,,50 50",
+        "icarl,0,jioc,mean1,mean,,,50 44 90",
     )
     lines = script("readings_on_hosts").others(path).splitlines()[2:]
     assert lines == [
-        "| long tail | iCaRL | mean 1, averaged | adjust 1.5 | +5.00 (2) |",
-        "| long tail | iCaRL | no | adjust 1.5 | +10.00 (2) |",
+        "| long tail | iCaRL | mean 1, averaged | adjust 1.5 | +5.00 (2) | +2.00 (2) |",
+        "| long tail | iCaRL | no | adjust 1.5 | +10.00 (2) | – |",
     ]
 
 

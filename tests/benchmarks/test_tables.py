@@ -15,8 +15,9 @@ from helpers.paths import ROOT
 from helpers.results import keep, made
 from helpers.scripts import RESULTS, script
 from jioc.cli.main import main as jioc
+from jioc.config import Config
 from jioc.grid import plan as jobs
-from jioc.report.runs import read
+from jioc.report.runs import not_begun, read, setting
 from jioc.resolve import recipes
 from jioc.resolve import repeat as command
 
@@ -83,21 +84,33 @@ def test_a_word_that_a_script_does_not_know_is_refused(name: str, capsys: pytest
 OF_200_EPOCHS = " --first-milestones 60,120,170"  # follow from the epochs of the first task
 
 
-def test_the_grid_of_today_repeats_every_run_that_is_kept(tmp_path: Path) -> None:
-    results = ROOT / "benchmarks" / "results"
-    kept = {
-        run.path.parent.name: run.result["command"]
-        for run in read([results / "table6", results / "table6-controls"])
-    }
-    for name in ("study", "parity", "stems"):
-        rows = csv.DictReader((results / f"{name}.csv").read_text(encoding="utf-8").splitlines())
-        kept |= {row["run"]: row["command"].replace(OF_200_EPOCHS, "") for row in rows}
-    wanted = {}
-    for name, scale in {"table6": 1, "table6-controls": 1, "study": 0.1, "parity": 1, "stems": 1}.items():
-        recipe = recipes.find_recipe(name)
-        for job in jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path):
-            wanted[job.name] = command.line(job.config)
-    assert len(kept) >= 62 and kept == {name: wanted.get(name) for name in kept}
+def wanted(name: str, scale: float, tmp_path: Path) -> dict[str, Config]:
+    """The runs of a recipe, by name."""
+    recipe = recipes.find_recipe(name)
+    planned = jobs.plan(recipe, recipe.seeds, None, scale, lambda spec: {}, tmp_path)
+    return {job.name: job.config for job in planned}
+
+
+@pytest.mark.parametrize("name", ["table6", "table6-controls", "comparison", "columns"])
+def test_the_grid_of_today_has_the_setting_of_every_run_that_is_kept(name: str, tmp_path: Path) -> None:
+    of_today = wanted(name, 1, tmp_path)
+    if name == "comparison":
+        of_today |= wanted("comparison-checks", 1, tmp_path)
+    kept = {run.path.parent.name: run for run in read([ROOT / "benchmarks" / "results" / name])}
+    first = {place: run for place, run in kept.items() if place.endswith("seed1")}
+    assert len(first) >= 4
+    for place, run in first.items():
+        assert setting(run) == setting(not_begun(tmp_path, of_today[place])), place
+
+
+@pytest.mark.parametrize(("name", "scale"), [("study", 0.1), ("parity", 1), ("stems", 1)])
+def test_the_grid_of_today_repeats_every_line_that_is_kept(name: str, scale: float, tmp_path: Path) -> None:
+    """They were run before a reading had a name, by the formulas as printed."""
+    rows = csv.DictReader((ROOT / "benchmarks" / "results" / f"{name}.csv").read_text("utf-8").splitlines())
+    kept = {row["run"]: row["command"].replace(OF_200_EPOCHS, "") for row in rows}
+    kept = {run: re.sub(r"--coordinate \S+", r"\g<0> --reading printed", line) for run, line in kept.items()}
+    lines = {run: command.line(config) for run, config in wanted(name, scale, tmp_path).items()}
+    assert kept and kept == {run: lines.get(run) for run in kept}
 
 
 def test_every_line_of_the_pages_is_one_to_copy(
@@ -118,6 +131,6 @@ def test_every_line_of_the_pages_is_one_to_copy(
         if counted is None:
             assert "jioc run" in captured, line
         else:
-            number = {"two": 2, "six": 6, "twelve": 12}.get(counted[1]) or int(counted[1])
+            number = {"two": 2, "six": 6, "twelve": 12, "eighteen": 18}.get(counted[1]) or int(counted[1])
             assert captured.count("jioc run") == number, line
     assert len(lines) >= 100

@@ -190,6 +190,26 @@ def test_a_signal_leaves_a_run_that_goes_on(number: signal.Signals, status: int,
         assert json.loads((out / "result.json").read_bytes())["complete"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_between_two_steps_leaves_a_run_that_goes_on(
+    number: signal.Signals,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same within this process, which needs no start."""
+    words = ["run", "icarl", *QUICK, "--out", str(tmp_path / "run")]
+    with monkeypatch.context() as patch:
+        patch.setattr("jioc.methods.icarl.ICaRL.before_step", lambda *a: os.kill(os.getpid(), number))
+        assert main(words) == 75
+    again = [*words, "--resume"]
+    line = shlex.join(["jioc", *again])
+    assert capsys.readouterr().err == f"jioc: stopped; the run can be resumed; to go on: {line}\n"
+    assert list((tmp_path / "run").glob("checkpoint/*"))
+    assert main(again) == 0
+    assert json.loads((tmp_path / "run" / "result.json").read_bytes())["complete"]
+
+
 def test_a_time_limit_leaves_a_run_that_says_resume_me(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -29,6 +29,8 @@ TINY: dict[str, Any] = {
         ("coordinate", "'coordination' has 'coordinate'"),
         ("sinkhorn", "a method's own are in 'options'"),
         ("memorry", "did you mean 'memory'?"),
+        ("epoch", "did you mean 'epochs' in 'later'?"),
+        ("later.epochs", "'later' has 'epochs'"),
     ],
 )
 def test_a_setting_in_the_wrong_place_is_told_where_it_is(setting: str, message: str) -> None:
@@ -55,7 +57,6 @@ def test_settings_go_by_the_names_of_their_flags_too() -> None:
             "gamma2 is given twice: by its name, and as coordination",
         ),
         ({"gamma2": 1, "coordination": "jioc"}, "give gamma2 within coordination"),
-        ({"gama2": 1}, "unknown setting 'gama2'"),
         ({"kd_weight": 2, "method": "der"}, "unknown setting 'kd_weight'"),
     ],
 )
@@ -64,6 +65,52 @@ def test_a_setting_by_name_is_given_once_and_belongs_to_the_method(
 ) -> None:
     with pytest.raises(Refused, match=re.escape(message)):
         jioc.run(**TINY | values)
+
+
+@pytest.mark.parametrize("method", ["icarl", Path("icarl")])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("epoch", "did you mean 'epochs'?"),
+        ("gama2", "did you mean 'gamma2'?"),
+        ("coordinatee", "did you mean 'coordinate'?"),
+        ("kd_weigth", "did you mean 'kd_weight'?"),
+        ("memorry", "did you mean 'memory'?"),
+        ("later.epochs", "give it as epochs=..., or as later={'epochs': ...}"),
+        ("options.kd_weight", "give it as kd_weight=..., or as options={'kd_weight': ...}"),
+        ("later.epoch", "did you mean 'epochs'?"),
+        ("sinkhorn", "names are those of the flags of jioc run, with underscores"),
+    ],
+)
+def test_a_wrong_name_in_python_is_told_the_right_one(method: str | Path, name: str, message: str) -> None:
+    for others in ({}, {"gamma2": 1}):
+        with pytest.raises(Refused, match=f"^unknown setting '{name}'; {re.escape(message)}$"):
+            jioc.run(method=method, **others, **{name: 5})
+
+
+OWN = """
+from dataclasses import replace
+import jioc
+from jioc.config import Options
+from jioc.methods.replay import Replay
+
+class Own(Options):
+    strength: float = 1.0
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="own", title="Own", options=Own))
+class OwnMethod(Replay):
+    pass
+"""
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_method_file_takes_its_own_options_by_name(kind: type, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    with pytest.raises(Refused, match="^--strength: 'much' is refused"):
+        jioc.run(**TINY | {"method": kind(file)}, strength="much")
+    with pytest.raises(Refused, match="^unknown setting 'strenght'; did you mean 'strength'\\?$"):
+        jioc.run(**TINY | {"method": kind(file)}, strenght=1)
 
 
 def test_an_unknown_setting_in_a_config_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

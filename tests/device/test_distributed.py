@@ -53,32 +53,28 @@ METHODS: dict[str, dict[str, Any]] = {
     }
     for method, spec in SPECS.items()
 }
-NORMALISED = {"coordinate": "jioc", "delta_scale": "mean1", "suppress_scale": "old-mean", "oc_reduce": "mean"}
+MEANS = {"coordinate": "jioc", "delta_scale": "mean1", "suppress_scale": "old-mean", "oc_reduce": "mean"}
 METHODS |= {  # other readings of JIOC
-    "icarl-normalised": {**METHODS["icarl"], "coordination": NORMALISED},
-    "icarl-in-parts": {**METHODS["icarl"], "coordination": NORMALISED, "accumulate": 2},
+    "icarl-means": {**METHODS["icarl"], "coordination": MEANS},
+    "icarl-in-parts": {**METHODS["icarl"], "coordination": MEANS, "accumulate": 2},
     "wa-adjusted": {**METHODS["wa"], "adjust": 1.5},
-    "der-pair": {
+    "der-normalised": {
         **METHODS["der"],
-        "coordination": {**NORMALISED, "ic_terms": "all", "suppress_scale": "batch"},
-        "options": {"correction": "pair", "new_columns": "drawn"},
+        "coordination": {"coordinate": "jioc", "reading": "normalised", "suppress_scale": "batch"},
+        "options": {"new_columns": "drawn"},
     },
     "icarl-components": {
         **{name: value for name, value in METHODS["icarl"].items() if name != "memory"},
         "memory_bytes": 20 * 64,
         **{"exemplar_size": "half", "ema": 0.9, "mix": "mixup", "rebalance": "head", "accumulate": 2},
-        "coordination": NORMALISED,
+        "coordination": MEANS,
     },
     "der-components": {
         **METHODS["der"],
         **{"ema": 0.9, "mix": "cutmix", "rebalance": "scale", "augment": "resized-crop"},
     },
-    "foster-plain": {
-        **METHODS["foster"],
-        "coordination": {"coordinate": "jioc", "delta_softmax": "plain"},
-        "options": {"new_columns": "drawn"},
-    },
-    "wa-normalised": {**METHODS["wa"], "coordination": {"coordinate": "jioc", "reading": "normalised"}},
+    "foster-drawn": {**METHODS["foster"], "options": {"new_columns": "drawn"}},
+    "wa-printed": {**METHODS["wa"], "coordination": {"coordinate": "jioc", "reading": "printed"}},
 }
 LONGER: dict[str, Any] = {
     "method": "icarl",

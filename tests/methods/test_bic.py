@@ -44,7 +44,6 @@ def test_bic_holds_out_as_many_images_of_every_class_and_trains_on_the_others(me
         16,
         lambda: None,
         torch.Generator().manual_seed(0),
-        lambda: None,
     )
     assert memory.held_out(5, 0.1) == v
     most, held = data.split(memory, v)

@@ -58,7 +58,8 @@ def test_jioc_touches_the_terms_that_the_table_says(name: str) -> None:
         out.features = out.features.float()
     terms = host.loss(BATCH, out, old, TASK)
     assert all(term.shape == (6,) for term in terms.values()) and ("kd" in terms) == (how != "added")
-    both = JIOC(host_kd=host.spec.host_kd)(terms, BATCH, out, old, TASK, host.cls_logits(out, TASK))
+    host.coordination = JIOC(reading="printed", host_kd=host.spec.host_kd)
+    both = host.coordination(terms, BATCH, out, old, TASK, host.cls_logits(out, TASK))
     assert set(both) == {*terms, "kd", "suppress"}
     assert all(both[other] is terms[other] for other in terms.keys() - {"cls", "kd"})
     slow = [
@@ -70,6 +71,9 @@ def test_jioc_touches_the_terms_that_the_table_says(name: str) -> None:
     else:
         close(both["kd"], slow)
     assert host.weights(TASK).get("kd", 1.0) == pytest.approx(factor)
+    assert (factor != 1) == host.spec.shares
+    host.coordination = JIOC(host_kd=host.spec.host_kd)  # by default, JIOC balances the two
+    assert {host.weights(TASK).get(name, 1.0) for name in ("cls", "kd")} == {1.0}
     p = host.cls_logits(out, TASK).softmax(1)[range(6), Y]
     close(both["cls"].detach(), ((1 - p) * terms["cls"]).detach())
     close(both["suppress"], (Y < 5) * z.softmax(1)[:, 5:].sum(1) * 60 / 40)

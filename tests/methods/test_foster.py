@@ -37,6 +37,8 @@ def test_foster_classifies_logits_divided_by_the_weights() -> None:
         for row, y in zip(z.tolist(), Y, strict=True)
     ]
     close(terms["cls"], slow)
-    weighed = JIOC(coordinate="ic")(terms, BATCH, out, None, TASK, host.cls_logits(out, TASK))
+    weighed = JIOC(coordinate="ic", reading="printed")(
+        terms, BATCH, out, None, TASK, host.cls_logits(out, TASK)
+    )
     close(weighed["cls"], [(1 - math.exp(-v)) * v for v in slow])
     assert weighed["fe"] is terms["fe"] and weighed["kd"] is terms["kd"]

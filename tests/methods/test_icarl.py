@@ -19,7 +19,6 @@ def test_icarl_balanced_weighs_the_cross_entropy_by_class_after_the_first_task()
         8,
         lambda *_: numbers(50, 3),
         torch.Generator(),
-        lambda: None,
     )
     host.net.grow(5, host.generator)
     host.remember = lambda task, data: None  # type: ignore[method-assign]

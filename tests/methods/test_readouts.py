@@ -14,7 +14,7 @@ from jioc.config import values as settings
 from jioc.data.load import load_dataset
 from jioc.errors import Refused
 from jioc.methods.bic import BiC
-from jioc.methods.wa import Corrected
+from jioc.methods.wa import Aligned
 from jioc.training.checkpoint import pack, unpack
 from jioc.training.learner import Learner
 from jioc.training.runner import Run
@@ -36,12 +36,11 @@ def read_out(run: Run) -> dict[str, Tensor]:
     return run.method.readouts(some_images(run))
 
 
-@pytest.mark.parametrize("correction", ["norms", "pair"])
 @pytest.mark.parametrize("method", ["wa", "der"])
-def test_unaligned_is_the_head_before_its_new_classes_were_corrected(method: str, correction: str) -> None:
-    run = started(method, 1, options={"correction": correction})
+def test_unaligned_is_the_head_before_its_new_classes_were_scaled(method: str) -> None:
+    run = started(method, 1)
     host, before = run.method, []
-    assert isinstance(host, Corrected)
+    assert isinstance(host, Aligned)
     first = read_out(run)
     assert first["unaligned"].equal(first["cnn"])
     fit = run.engine.fit
@@ -51,7 +50,7 @@ def test_unaligned_is_the_head_before_its_new_classes_were_corrected(method: str
         before.append(logits(run))
 
     run.engine.fit = watched  # type: ignore[method-assign]
-    for _ in range(2):  # the correction of the task before stays
+    for _ in range(2):  # the scale of the task before stays
         run.learn_next()
         found = read_out(run)
         torch.testing.assert_close(found["unaligned"], before[-1])

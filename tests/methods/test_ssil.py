@@ -31,9 +31,7 @@ def test_ssil_a_side_of_one_class_is_told_from_all_classes() -> None:
 def test_ssil_batches_keep_the_ratio_and_go_round_the_exemplars_evenly() -> None:
     memory = Memory(30)
     memory.classes = [torch.arange(1000, 1009)]
-    data = TaskData(
-        [torch.arange(0, 70), torch.arange(100, 130)], 32, lambda: None, torch.Generator(), lambda: None
-    )
+    data = TaskData([torch.arange(0, 70), torch.arange(100, 130)], 32, lambda: None, torch.Generator())
     visits = data.beside_memory(memory, 0.25)
     for seed in range(3):
         batches = visits.epoch(torch.Generator().manual_seed(seed))

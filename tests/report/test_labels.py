@@ -61,8 +61,26 @@ def test_a_label_names_only_what_is_not_usual_and_rows_of_a_kind_stand_together(
 def test_the_reading_is_told_in_a_word_and_results_before_it_were_as_printed() -> None:
     old = resolved(coordination={"coordinate": "jioc", "reading": "printed"})
     del old["config"]["coordination"]["reading"]
-    new = [resolved(coordination={"coordinate": "jioc", "reading": word}) for word in ("printed", "averaged")]
-    assert names(*new) == names(old, new[1]) == ["iCaRL + JIOC", "iCaRL + JIOC, reading averaged"]
+    words = ("normalised", "printed", "averaged")
+    new = [resolved(coordination={"coordinate": "jioc", "reading": word}) for word in words]
+    want = [f"iCaRL + JIOC{word}" for word in ("", ", reading averaged", ", reading printed")]
+    assert names(*new) == want
+    assert names(new[0], old) == names(new[0], old, new[1]) == [want[0], want[2]]
+
+
+def test_a_reading_is_told_by_the_options_that_act_whatever_it_was_called() -> None:
+    def named(method: str, **options: Any) -> str:
+        run = resolved(method=method, coordination={"coordinate": "jioc", **options})
+        return names(resolved(method=method), run)[-1]
+
+    assert named("icarl", reading="printed", delta_scale="mean1") == "iCaRL + JIOC"
+    assert named("wa", reading="printed", delta_scale="mean1") == "WA + JIOC, host-factors keep"
+    assert named("der", reading="printed", oc_reduce="mean") == "DER + JIOC"
+    assert named("der", reading="normalised") == "DER + JIOC, reading normalised"
+    assert named("icarl", reading="printed", coordinate="oc") == "iCaRL + OC"
+    assert named("icarl", reading="averaged", coordinate="ic") == "iCaRL + IC, reading printed"
+    assert named("replay", host_factors="keep") == "Replay + JIOC"
+    assert named("icarl", oc_reduce="mean") == "iCaRL + JIOC, oc-reduce mean"
 
 
 def test_seeds_and_machine_are_never_told() -> None:
@@ -320,13 +338,9 @@ def test_every_recipe_has_labels_that_differ_without_numbers(recipe: recipes.Rec
 
 def test_the_study_tells_one_change_a_run() -> None:
     found = group(planned(recipes.find_recipe("study"), []))
-    assert {g.name.count(",") for g in found} == {0, 1}
-    assert [g.name for g in found if "," not in g.name] == [
-        "iCaRL",
-        "iCaRL + IC",
-        "iCaRL + OC",
-        "iCaRL + JIOC",
-    ]
+    assert {g.name.count(",") for g in found} == {0, 1, 2}  # the formulas as printed, and a change
+    plain = ["iCaRL", "iCaRL + IC", "iCaRL + OC", "iCaRL + JIOC"]  # weights of mean 1 are the default's
+    assert [g.name for g in found if "," not in g.name] == plain
     assert (
         found[0].place == "cifar100, resnet32, 10 tasks, 1,000 exemplars, judged by 10 % held out, epochs 51"
     )

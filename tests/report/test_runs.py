@@ -40,7 +40,7 @@ def test_the_gain_is_over_the_host_with_the_same_settings_otherwise() -> None:
     ("word", "idle", "live"),
     [
         ("none", {"gamma1": 3.0, "delta": "differentiated"}, {}),
-        ("ic", {"gamma2": 5.0}, {"delta_scale": "mean1"}),
+        ("ic", {"gamma2": 5.0}, {"delta_scale": "plain"}),
         ("oc", {"delta": "differentiated"}, {"temperature": 4.0}),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_run_s_config_may_be_the_base_of_other_methods_and_data(tmp_path: Path
     [
         (
             {"method": "icarl", "options": {"kd_weight": 2}},
-            "unknown option of wa 'kd_weight'; there is correction, kd_temperature",
+            "unknown option of wa 'kd_weight'; there is kd_temperature",
         ),
         ({"method": "bic", "second": {"epochs": 2}}, "second: wa has no second stage"),
     ],

@@ -198,7 +198,7 @@ def test_terms_of_a_mixture_are_those_of_both_labels() -> None:
 def test_jioc_weighs_a_mixture_by_both_labels_and_suppresses_it_where_both_are_old() -> None:
     batch, out, task = mixture()
     p, ones = out.logits.softmax(1), torch.ones(5, dtype=torch.float64)
-    terms = JIOC(gamma1=0)({"cls": ones}, batch, out, None, task)
+    terms = JIOC(reading="printed", gamma1=0)({"cls": ones}, batch, out, None, task)
     assert batch.other is not None and batch.share is not None
     for i, (y, other, s) in enumerate(zip(batch.y, batch.other, batch.share, strict=True)):
         torch.testing.assert_close(terms["cls"][i], 1 - s * p[i, y] - (1 - s) * p[i, other])
@@ -277,7 +277,6 @@ def test_interrupted_anywhere_it_ends_as_if_left_alone(steps: int, alone: Path, 
         ({"method": "bic", "rebalance": "scale"}, "bic does not say"),
         ({"method": "lwf", "rebalance": "head"}, "keeps no exemplars"),
         ({"rebalance": "head", "memory": 0}, "none is kept"),
-        ({"method": "der", "rebalance": "head", "options": {"correction": "pair"}}, "nothing is corrected"),
         ({"rebalance_epochs": 3}, "nothing is rebalanced"),
         ({"mix_alpha": 0.4}, "no images are mixed"),
         (

@@ -98,17 +98,18 @@ def test_a_loss_that_is_given_is_not_multiplied_by_the_methods_weights(tmp_path:
     assert named == other != unweighed
 
 
-def test_factors_that_jioc_drops_have_no_part_in_its_loss(tmp_path: Path) -> None:
-    def trained(name: str, weight: str, factors: str) -> bytes:
-        jioc = {"coordinate": "jioc", "host_factors": factors}
-        return (
-            staged(tmp_path / name, how="", weight=weight, coordination=jioc) / "model.safetensors"
-        ).read_bytes()
+def test_without_its_shares_wa_trains_as_icarl_does_under_jioc(tmp_path: Path) -> None:
+    """Their losses differ in the shares alone, and WA scales its head afterwards."""
 
-    quarter = "0.25 if task.n_old else 1.0"
-    assert (
-        trained("drop", quarter, "drop") == trained("one", "1.0", "keep") != trained("keep", quarter, "keep")
-    )
+    def trained(method: str, factors: str) -> list[dict[str, float]]:
+        jioc = {"coordinate": "jioc", "host_factors": factors}
+        later = {"epochs": 2, "lr": 0.05, "decay": "cosine"}
+        words: Any = {"method": method, "coordination": jioc, "later": later, "first": {"epochs": 1}}
+        out = tmp_path / method / factors
+        run(**words, data="digits", task_sizes=(6, 4), memory=60, device="cpu", out=out)
+        return [line["terms"] for line in logged(out) if line["stage"] == "later"]
+
+    assert trained("wa", "drop") == trained("icarl", "keep") != trained("wa", "keep")
 
 
 def keywords(function: Callable[..., Any]) -> list[inspect.Parameter]:

@@ -111,7 +111,7 @@ function edges(of) {
 function drawRows(host, { pairs, longest, x, label }) {
   // A row for each pair: its name, its seeds on the axis, its verdict. A narrow screen has the words above.
   const width = roomOf(host),
-    beside = Math.min(300, 6.6 * longest + 16),
+    beside = Math.min(380, 6.6 * longest + 16),
     narrow = width < beside + 385 + 200,
     names = narrow ? 8 : beside,
     said = narrow ? 8 : 385;

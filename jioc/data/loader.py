@@ -228,14 +228,28 @@ def _shuffled(index: Tensor, generator: torch.Generator) -> Tensor:
     return index[torch.randperm(len(index), generator=generator)]
 
 
+FEW = 8  # images
+
+
+def batch_sizes(images: int, batch_size: int) -> list[int]:
+    """The sizes of an epoch's batches: the last may be smaller, unless it would be a few images alone.
+
+    Batch normalisation learns nothing good from a few images, so that they join the batch before.
+    """
+    whole, rest = divmod(images, batch_size)
+    if whole and rest < min(FEW, batch_size // 2):
+        return [batch_size] * (whole - 1) + [batch_size + rest]
+    return [batch_size] * whole + [rest] * bool(rest)
+
+
 class Shuffled:
-    """Every image once an epoch, shuffled; the last batch may be smaller."""
+    """Every image once an epoch, shuffled."""
 
     def __init__(self, index: Tensor, batch_size: int):
         self.index, self.batch_size, self.images = index, batch_size, len(index)
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
-        return list(_shuffled(self.index, generator).split(self.batch_size))
+        return list(_shuffled(self.index, generator).split(batch_sizes(self.images, self.batch_size)))
 
 
 class Balanced:
@@ -247,7 +261,7 @@ class Balanced:
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
         drawn = torch.cat([_passes(index, self.per_class, generator) for index in self.classes])
-        return list(_shuffled(drawn, generator).split(self.batch_size))
+        return list(_shuffled(drawn, generator).split(batch_sizes(self.images, self.batch_size)))
 
 
 def _passes(index: Tensor, n: int, generator: torch.Generator) -> Tensor:
@@ -259,13 +273,13 @@ class TwoStreams:
     """Every new image once an epoch, each batch with a fixed share of exemplars from shuffled passes."""
 
     def __init__(self, new: Tensor, exemplars: Tensor, new_batch: int, share: float):
-        self.new, self.exemplars, self.new_batch = new, exemplars, new_batch
-        self.per_batch = [max(1, round(share * len(part))) for part in new.split(new_batch)]
+        self.new, self.exemplars, self.sizes = new, exemplars, batch_sizes(len(new), new_batch)
+        self.per_batch = [max(1, round(share * size)) for size in self.sizes]
         self.images = len(new) + sum(self.per_batch)
         self.batch_size = new_batch + self.per_batch[0]
 
     def epoch(self, generator: torch.Generator) -> list[Tensor]:
-        batches, wanted = _shuffled(self.new, generator).split(self.new_batch), sum(self.per_batch)
+        batches, wanted = _shuffled(self.new, generator).split(self.sizes), sum(self.per_batch)
         drawn = _passes(self.exemplars, wanted, generator)
         return [torch.cat(pair) for pair in zip(batches, drawn.split(self.per_batch), strict=True)]
 

@@ -187,8 +187,8 @@ class GraphSteps(EagerSteps):
         # their own pool, so that none that another run works on is captured
         stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
         stream.wait_stream(caller)
-        # an epoch's last, smaller batch is one of many: measuring algorithms for it costs more than it saves
-        tuning = nullcontext() if size == max(self.sizes) else cudnn_benchmark_off()
+        # an epoch's last, odd batch is one of many: measuring algorithms for it costs more than it saves
+        tuning = nullcontext() if size == self.sizes[0] else cudnn_benchmark_off()
         with streams.capture_lock(), tuning, torch.cuda.stream(stream):
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}

@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jioc.data.loader import Images, Shuffled
+from jioc.data.loader import Images, Shuffled, batch_sizes
 
 
 def test_normalisation() -> None:
@@ -15,8 +17,17 @@ def test_normalisation() -> None:
 
 
 def test_an_epoch_visits_every_image_once_and_keeps_the_last_batch() -> None:
-    sampler, g = Shuffled(torch.arange(100, 203), 25), torch.Generator().manual_seed(0)
+    sampler, g = Shuffled(torch.arange(100, 210), 25), torch.Generator().manual_seed(0)
     first, second = sampler.epoch(g), sampler.epoch(g)
-    assert [len(b) for b in first] == [25, 25, 25, 25, 3]
-    assert torch.cat(first).sort().values.equal(torch.arange(100, 203))
+    assert [len(b) for b in first] == [25, 25, 25, 25, 10]
+    assert torch.cat(first).sort().values.equal(torch.arange(100, 210))
     assert not torch.cat(first).equal(torch.cat(second))
+
+
+@given(st.integers(1, 400), st.integers(1, 130))
+def test_a_last_batch_of_a_few_images_joins_the_one_before(images: int, batch_size: int) -> None:
+    *full, last = batch_sizes(images, batch_size)
+    assert sum(full) + last == images and all(size == batch_size for size in full)
+    assert last < batch_size + 8
+    assert not full or last >= min(8, batch_size // 2)  # never a few alone beside full ones
+    assert batch_sizes(3202, 128)[-2:] == [128, 130]

@@ -36,7 +36,7 @@ def test_ssil_batches_keep_the_ratio_and_go_round_the_exemplars_evenly() -> None
     for seed in range(3):
         batches = visits.epoch(torch.Generator().manual_seed(seed))
         news, olds = [b[b < 1000] for b in batches], [b[b >= 1000] for b in batches]
-        assert [len(b) for b in news] == [32, 32, 32, 4] and [len(b) for b in olds] == [8, 8, 8, 1]
+        assert [len(b) for b in news] == [32, 32, 36] and [len(b) for b in olds] == [8, 8, 9]
         assert sorted(torch.cat(news).tolist()) == sorted(data.new.tolist())
         times = torch.bincount(torch.cat(olds) - 1000, minlength=9)
         assert times.max() - times.min() <= 1

@@ -88,7 +88,9 @@ def line(results: Path = RESULTS / "comparison") -> str:
     average, last = (_figure(name, first, row_of(best, first)) for name in ("average", "last"))
     ours, printed = (_gains(by_place, form) for form in FORMS)
     raised = f"{sum(gain > 0 for gain in printed)} of {len(printed)} comparisons"
-    added = f"JIOC {_held_out()} on images held out from training (one seed). "
+    added = (
+        f"On images held out from training, by which its default was chosen, JIOC {_held_out()}; one seed. "
+    )
     if ours:
         mean, up = mean_std(ours)[0], sum(gain > 0 for gain in ours)
         added = f"JIOC raises {up} of {len(ours)} comparisons, by {mean:.2f} points on average. "
@@ -111,7 +113,10 @@ def _held_out() -> str:
         [SPECS[host].title for host in SHORT if (host in raised) is wanted] for wanted in (True, False)
     )
     text = f"raises {listed(names)} by {min(up):.1f} to {max(up):.1f} points"
-    return text + (f" and changes {listed(others)} by {max(map(abs, left)):.1f} at most" if left else "")
+    if not left:
+        return text
+    where = [*dict.fromkeys(column for column, host in found if host not in raised)]
+    return f"{text} and changes {listed(others)} by {max(map(abs, left)):.1f} at most ({listed(where)} alone)"
 
 
 def listed(names: list[str]) -> str:

@@ -3,7 +3,7 @@
     python benchmarks/verdicts.py           prints the table of docs/results.md from results/
     python benchmarks/verdicts.py --draw    draws docs/figures/gains.svg
 
-The reading of JIOC is the default; where that is not the printed one, the printed one stands beside it.
+JIOC is by its default reading and, beside it, as printed.
 """
 
 import sys

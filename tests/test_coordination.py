@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from helpers.losses import slow_cross_entropy, slow_distill, softmax
-from jioc.config import READINGS, Coordination
+from jioc.config import READINGS, Coordination, make
 from jioc.coordination import JIOC, heads
 from jioc.errors import Failed, Refused
 from jioc.losses import cross_entropy, distill
+from jioc.methods import SPECS
+from jioc.resolve.derive import resolve
 from jioc.types import Batch, Output, Task, Terms
 
 TASK = Task(2, (2, 3, 2), new_images=50, old_images=10)
@@ -98,6 +100,17 @@ def test_terms_equal_the_slow_formula(options: dict[str, Any]) -> None:
     assert got.keys() == expected.keys()
     for name, values in expected.items():
         assert got[name].tolist() == pytest.approx(values, abs=1e-6), name
+
+
+def test_the_default_reading_follows_from_whether_the_method_expands() -> None:
+    assert JIOC() == JIOC(reading="normalised")
+    found = {
+        name: resolve(make(method=name, coordination={"coordinate": "jioc"})).coordination.reading
+        for name, spec in SPECS.items()
+        if spec.memory != "none"
+    }
+    assert {name for name, word in found.items() if word == "averaged"} == {"der", "foster"}
+    assert {*found.values()} == {"averaged", "normalised"}
 
 
 @pytest.mark.parametrize("reading", READINGS)

@@ -1,7 +1,8 @@
 """What can be set: every setting with its type, default and help, and the files that settings are kept in.
 
 `schema` declares them in the words of `declare`, `index` answers questions about all of them, `values` turns
-them into plain values and back, `files` reads and writes YAML, `schedule` has rates, epochs and milestones.
+them into plain values and back, `files` reads and writes YAML, `earlier` has the words of earlier versions,
+`schedule` has rates, epochs and milestones.
 Imports only the modules beside this folder; neither torch nor numpy. Others import from here:
 `from jioc.config import Config, make`, and the modules `index` and `files`.
 """
@@ -19,6 +20,7 @@ from jioc.config.declare import (
     Within01,
     setting,
 )
+from jioc.config.earlier import GONE, upgraded
 from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
 from jioc.config.schema import (
     READINGS,

@@ -35,7 +35,7 @@ class About:
     follows: tuple[str, ...] = ()  # what decides it where nobody gives it; ".epochs": of the same stage
     excludes: tuple[str, ...] = ()  # cannot be given together with it; over a file, it replaces these
     resets: tuple[str, ...] = ()  # over a file, it replaces these; they can be given together with it
-    part: str = ""  # of JIOC, for `index.without_effect`: reading, inputs, outputs, strength, distillation
+    part: str = ""  # of JIOC, for `index.without_effect`
     only: tuple[str, ...] = ()  # for an option of `jioc grid`: the values of --on that use it
     metavar: str = ""  # the name of its value in the help; by default the last word of its name
 

@@ -94,8 +94,8 @@ def affected(changed: Iterable[str], among: Iterable[str]) -> list[str]:
 
 
 UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate or that of --host-kd
-    "none": ("reading", "inputs", "outputs", "strength", "distillation", "factors"),
-    "ic": ("outputs", "strength", "distillation", "factors"),
+    "none": ("reading", "inputs", "outputs", "scale", "host", "strength", "distillation", "factors"),
+    "ic": ("outputs", "scale", "host", "strength", "distillation", "factors"),
     "oc": ("inputs",),
     "keep": ("strength", "distillation", "factors"),
     "add": ("factors",),
@@ -104,10 +104,15 @@ UNUSED_PARTS = {  # parts of JIOC without effect, by the word of --coordinate or
 
 
 def without_effect(
-    coordinate: str = "jioc", host_kd: str | None = None, gamma1: float = 1.0, shares: bool = True
+    coordinate: str = "jioc",
+    host_kd: str | None = None,
+    gamma1: float = 1.0,
+    gamma2: float = 1.0,
+    shares: bool = True,
 ) -> list[str]:
     """Names of the options of JIOC that have no part in the loss. `shares`: of the method's entry."""
     unused = {*UNUSED_PARTS.get(coordinate, ()), *UNUSED_PARTS.get(host_kd or "", ())}
-    unused |= {"distillation", "factors"} if gamma1 == 0 else set()
+    unused |= {"distillation", "factors", "host"} if gamma1 == 0 else set()
+    unused |= {"scale"} if gamma2 == 0 else set()
     unused |= set() if shares else {"factors"}
     return [name for name, field in Coordination.model_fields.items() if about(field).part in unused]

@@ -84,13 +84,13 @@ class Coordination(Options):
     """Take a softmax for each past task, or one over all old classes."""
     oc_reduce: Literal["sum", "mean"] | None = setting(None, part="distillation", follows=READ)
     """Add up the distillation over past tasks, or average it."""
-    host_kd: HostKD | None = setting(None, part="outputs", follows=("method",))
+    host_kd: HostKD | None = setting(None, part="host", follows=("method",))
     """What becomes of the method's own distillation: replaced by the coordinated one, kept instead of it,
     kept with it (add), or dropped with it; by default replaced, or kept where it is the same (SS-IL)."""
     host_factors: Literal["keep", "drop"] | None = setting(None, part="factors", follows=READ)
     """Keep the factors by which WA, BiC and COIL weigh classification and distillation, the shares of new and
     old classes; or drop them where the coordinated distillation takes the place of the method's own."""
-    suppress_scale: Literal["task", "batch", "old-mean"] = setting("task", part="outputs")
+    suppress_scale: Literal["task", "batch", "old-mean"] = setting("task", part="scale")
     """Divide the suppression by the new images of the task, by those of the batch, or by the batch's old
     images."""
 

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from jioc.config import Options
 from jioc.coordination import JIOC
 from jioc.data.loader import TaskData
+from jioc.errors import fail_if
 from jioc.memory import Memory, class_means
 from jioc.methods.specs import Spec
 from jioc.methods.state import load_value, save_value
@@ -75,6 +76,8 @@ class Method:
 
     def shares(self, task: Task) -> Weights:
         """Weigh `cls` and `kd` by the shares of new and old classes, unless JIOC balances them."""
+        name = self.spec.name
+        fail_if(not self.spec.shares, f"{name} calls self.shares, and its entry does not say shares=True")
         if self.coordination is not None and self.coordination.balances:
             return {}
         return {"cls": 1 - task.old_share, "kd": task.old_share}

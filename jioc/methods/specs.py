@@ -223,7 +223,7 @@ class MethodRecord(Options):
     options: dict[str, Any]
     trains: bool = True
     expands: bool = False
-    shares: bool = False
+    shares: bool = True  # a record that does not say may be of either kind
     sha256: str | None = None
 
 

@@ -84,16 +84,22 @@ def form_of(g: Group) -> str | None:
 
 
 def summary(tables: list[Cell]) -> str:
-    """Say in a line how many cells were run, are near the paper's, and gain as the paper says."""
-    run = [one for one in tables if one.ours()]
-    cifar = [sum(one.where[0].startswith("cifar") for one in some) for some in (run, tables)]
-    near = sum(abs(one.difference() or 0.0) <= NEAR for one in run)
-    gains = [(mean_std(one.gains())[0], paper.gain(one.where)) for one in run if one.gains()]
+    """Say in a line how many cells were run, are near the paper's, and gain as the paper says.
+
+    A cell of which the default was not run counts as printed.
+    """
+    forms = [(one, PLAIN if one.ours() else PRINTED) for one in tables]
+    run = [(one, form) for one, form in forms if one.ours(form)]
+    cifar = [sum(one.where[0].startswith("cifar") for one in some) for some in ([c for c, _ in run], tables)]
+    near = sum(abs(one.difference(form) or 0.0) <= NEAR for one, form in run)
+    gains = [(mean_std(one.gains(form))[0], paper.gain(one.where)) for one, form in run if one.gains(form)]
     right = sum(ours * theirs > 0 for ours, theirs in gains if ours is not None and theirs is not None)
+    printed = sum(form == PRINTED for _, form in run)
+    how = f" ({printed} by its formulas as printed alone)" if printed else ""
     return (
         f"{len(run)} of {len(tables)} cells are run ({cifar[0]} of the {cifar[1]} on CIFAR), {near} of them "
-        f"within {NEAR:g} points of the paper; in {right} of the {len(gains)} with JIOC the gain has the "
-        "paper's sign"
+        f"within {NEAR:g} points of the paper; in {right} of the {len(gains)} with JIOC{how} the gain has "
+        "the paper's sign"
     )
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jioc.config import READINGS, Config, Coordination, Values, index, plain
+from jioc.config import READINGS, Config, Coordination, Values, index, plain, upgraded
 from jioc.data.catalogue import DATASETS, MEMORY, usual_tasks
 from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
 from jioc.resolve.derive import usual_reading
@@ -34,9 +34,10 @@ class Run:
     result: Result
     over_orders: bool = False  # whether its class order counts as one more seed
 
-    @property
+    @cached_property
     def config(self) -> Values:
-        return {name: value for name, value in self.result.config.items() if name != "given"}
+        """Its settings in the words of this version."""
+        return {name: value for name, value in upgraded(self.result.config).items() if name != "given"}
 
     @property
     def seeds(self) -> tuple[Any, ...]:
@@ -137,9 +138,9 @@ def _coordination(given: Values, spec: Spec | None) -> Values:
     usual |= READINGS[reading] | {"reading": reading}
     if given.get("coordinate", "none") == "none":
         return usual
-    named = given.get("reading", "printed") or reading  # results had no other before there was a name
+    named = given.get("reading") or reading
     values = usual | READINGS.get(str(named), {}) | {n: v for n, v in given.items() if v is not None}
-    known = {name: values[name] for name in ("coordinate", "host_kd", "gamma1")}
+    known = {name: values[name] for name in ("coordinate", "host_kd", "gamma1", "gamma2")}
     idle = index.without_effect(**known, shares=spec is None or spec.shares)
     values |= {name: usual[name] for name in idle}
     for word, options in sorted(READINGS.items(), key=lambda one: one[0] != reading):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jioc.config import Values, at, differences, flat, index
+from jioc.config import GONE, Values, at, differences, flat, index
 from jioc.data.catalogue import DATASETS, in_memory, task_sizes
 from jioc.methods import SPECS, Spec
 from jioc.report.group import Group, collect
@@ -147,6 +147,7 @@ def departures(config: Values, spec: Spec | None = None) -> Values:
     departing = Known(dict(values), spec, entry).fill().departures()
     known = index.every(spec.options if spec else None)
     paths = [path for path, one in known.items() if spec or "method" not in one.follows]
+    paths += map(".".join, GONE)  # where an earlier version's run has one, it acted
     recorded = [path for path in paths if values.get(path) is not None and path not in NO_DEPARTURES]
     return {path: departing[path] for path in recorded if path in departing}
 

@@ -202,8 +202,9 @@ def unused(config: Config) -> list[str]:
     c = config.coordination
     reasons: dict[str, dict[str, Any]] = {  # the first that makes an option idle is told
         f"under --coordinate {c.coordinate}": {"coordinate": c.coordinate},
-        f"under --coordinate {c.coordinate} --host-kd {c.host_kd}": {"host_kd": c.host_kd},
         f"under --gamma1 {c.gamma1:g}": {"gamma1": c.gamma1},
+        f"under --coordinate {c.coordinate} --host-kd {c.host_kd}": {"host_kd": c.host_kd},
+        f"under --gamma2 {c.gamma2:g}": {"gamma2": c.gamma2},
         f"because {spec.title} has no such factors": {"shares": spec.shares},
     }
     given = _given(config, "coordination")

@@ -11,7 +11,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from jioc.config import Config, index, make
+from jioc.config import Config, index, make, upgraded
 from jioc.data import catalogue
 from jioc.device.pick import pick_device
 from jioc.errors import Refused, first_line, refuse_if
@@ -162,7 +162,7 @@ def from_parts(
 
 
 def _config(about: model.About, method: str | None) -> Config:
-    values = {k: v for k, v in about.config.items() if k not in index.MACHINE}
+    values = {k: v for k, v in upgraded(about.config).items() if k not in index.MACHINE}
     sha256 = about.method.sha256 if about.method else None
     values["keep_test"] = about.keep_test
     values["method"] = of_model(values.get("method"), method, sha256)

@@ -228,3 +228,20 @@ def test_a_method_judged_by_the_means_of_exemplars_is_refused_without_any(
     )
     with pytest.raises(Refused, match="judged by their means"):
         run(method=str(tmp_path / "reads.py"), memory=0)
+
+
+def test_shares_are_called_by_a_method_whose_entry_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else tables would take `--host-factors` for an option without effect."""
+    returned = '{"cls": F.cross_entropy(out.logits, batch.y, reduction="none")}'
+    own = (
+        WRONG.replace("RETURNED", returned)
+        + "\n    def weights(self, task):\n        return self.shares(task)\n"
+    )
+    (tmp_path / "own.py").write_text(own)
+    words = ["run", str(tmp_path / "own.py"), *QUICK, "--coordinate", "jioc", "--out"]
+    assert main([*words, str(tmp_path / "run")]) == 1
+    assert "wrong calls self.shares, and its entry does not say shares=True" in capsys.readouterr().err
+    (tmp_path / "own.py").write_text(own.replace('title="Wrong"', 'title="Own", shares=True'))
+    assert main([*words, str(tmp_path / "run")]) == 0

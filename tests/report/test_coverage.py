@@ -61,13 +61,14 @@ def test_the_line_counts_cells_near_ones_and_gains(results: list[dict[str, Any]]
     )
 
 
-def test_the_printed_reading_stands_beside_another_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        coverage.labels, "departures", lambda config, spec=None: {"coordination.reading": "printed"}
-    )
-    (g,) = groups_of(result(f"{TAIL}-icarl-jioc", 51.0))
+def test_the_printed_reading_stands_beside_the_default_and_counts_where_that_was_not_run() -> None:
+    coordination = {"coordinate": "jioc", "reading": "printed"}
+    (g,) = groups_of(result(f"{TAIL}-icarl-jioc", 51.0, coordination=coordination))
     (one,) = (one for one in coverage.cells([g]) if one.groups)
     assert one.ours(coverage.PRINTED) == [51.0] and one.ours() == []
+    assert coverage.summary(coverage.cells([g])).startswith("1 of 150 cells are run")
+    both = coverage.cells(groups_of(result(f"{TAIL}-icarl-jioc", 55.0), g.runs[0].result.model_dump()))
+    assert ", 1 of them within 2 points" in coverage.summary(both)
     (row,) = (row for block in coverage.layout([one], wide=True) for row in block.rows if "printed" in row[0])
     assert row == ["– as printed", "", "51.00", "-4.24", "1"]
 

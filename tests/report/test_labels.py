@@ -1,5 +1,6 @@
 """What a setting is called in tables, pages and figures."""
 
+import copy
 import json
 import random
 from dataclasses import replace
@@ -66,6 +67,17 @@ def test_the_reading_is_told_in_a_word_and_results_before_it_were_as_printed() -
     want = [f"iCaRL + JIOC{word}" for word in ("", ", reading averaged", ", reading printed")]
     assert names(*new) == want
     assert names(new[0], old) == names(new[0], old, new[1]) == [want[0], want[2]]
+
+
+def test_results_of_earlier_versions_are_told_in_the_words_of_this_one() -> None:
+    """What has gone and changed nothing is no difference; what acted is told."""
+    now = [resolved(method="der"), resolved(method="foster", coordination={"coordinate": "jioc"})]
+    was = copy.deepcopy(now)
+    was[0]["config"]["options"]["correction"] = "norms"
+    was[1]["config"]["coordination"] |= {"delta_softmax": "host", "ic_terms": "cls"}
+    assert names(*now, *was) == ["DER", "FOSTER + JIOC"]
+    was[1]["config"]["coordination"]["delta_softmax"] = "plain"
+    assert names(*now, was[1]) == ["DER", "FOSTER + JIOC", "FOSTER + JIOC, delta-softmax plain"]
 
 
 def test_a_reading_is_told_by_the_options_that_act_whatever_it_was_called() -> None:

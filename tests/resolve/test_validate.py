@@ -165,3 +165,31 @@ def test_options_of_jioc_without_effect_are_refused_from_python_and_in_a_config(
     chosen = settings.make(method="icarl", coordination={"coordinate": "none", "gamma1": 2})
     for once in (resolve(chosen), resolve(settings.make(method="icarl"))):
         assert resolve(once) == resolve(settings.make(**settings.plain(once))) == once
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "note"),
+    [
+        (
+            "icarl",
+            {"host_factors": "keep"},
+            "--host-factors: without effect because iCaRL has no such factors",
+        ),
+        ("wa", {"host_factors": "keep"}, None),
+        ("wa", {"host_factors": "keep", "gamma1": 0}, "--host-factors: without effect under --gamma1 0"),
+        ("icarl", {"host_kd": "drop", "gamma1": 0}, "--host-kd: without effect under --gamma1 0"),
+        (
+            "icarl",
+            {"suppress_scale": "batch", "gamma2": 0},
+            "--suppress-scale: without effect under --gamma2 0",
+        ),
+        ("ssil", {"oc_data": "old"}, "--oc-data: without effect under --coordinate jioc --host-kd keep"),
+    ],
+)
+def test_an_option_of_jioc_that_acts_on_nothing_is_noted_with_the_reason(
+    method: str, options: dict[str, Any], note: str | None
+) -> None:
+    coordination = {"coordinate": "jioc", **options}
+    given = ("method", *(f"coordination.{name}" for name in coordination))
+    config = resolve(settings.make(method=method, coordination=coordination, given=given))
+    assert unused(config) == ([note] if note else [])

@@ -1,0 +1,47 @@
+"""Settings as an earlier version recorded them, in the words of this one. No torch here."""
+
+from jioc.config.schema import READINGS
+from jioc.config.values import Values
+
+GONE = {  # options that are gone, by what they were where they changed nothing
+    ("coordination", "delta_softmax"): "host",
+    ("coordination", "ic_terms"): "cls",
+    ("options", "correction"): "norms",
+}
+
+
+def upgraded(values: Values) -> Values:
+    """What a run or a model has recorded. An option that is gone and acted stays, to be refused by name.
+
+    Before readings had a name, all runs were by the formulas as printed. Where nothing is coordinated, the
+    reading that nobody gave follows anew.
+    """
+    values = dict(values)
+    given = values.get("given") if isinstance(values.get("given"), list | tuple) else ()
+    if coordination := _section(values, "coordination"):
+        if coordination.get("coordinate", "none") == "none":
+            read = [n for n in ("reading", *READINGS["printed"]) if f"coordination.{n}" not in (given or ())]
+            values["coordination"] = {name: v for name, v in coordination.items() if name not in read}
+        else:
+            reading = coordination.get("reading", "printed")
+            values["coordination"] = {"reading": reading} | READINGS.get(str(reading), {}) | coordination
+    dropped = [gone for gone in GONE if _idle(values, *gone)]
+    for section, name in dropped:
+        values[section] = {key: value for key, value in values[section].items() if key != name}
+    if given:
+        values["given"] = [path for path in given if path not in [*map(".".join, dropped)]]
+    return values
+
+
+def _idle(values: Values, section: str, name: str) -> bool:
+    """Whether an option that is gone stands there and had no effect."""
+    if name not in _section(values, section):
+        return False
+    off = section == "coordination" and values[section].get("coordinate", "none") == "none"
+    of_foster = name == "delta_softmax" and values.get("method") != "foster"
+    return off or of_foster or values[section][name] == GONE[section, name]
+
+
+def _section(values: Values, name: str) -> Values:
+    section = values.get(name)
+    return section if isinstance(section, dict) else {}

@@ -3,7 +3,7 @@
 They serve any training loop:
 
     from jioc.losses import cross_entropy, distill, label_score, mass
-    loss = ((1 - label_score(z, y)).detach() * cross_entropy(z, y)).mean()  # eq. 7 of JIOC's paper, as printed
+    loss = ((1 - label_score(z, y)).detach() * cross_entropy(z, y)).mean()  # JIOC, eq. 7 as printed
 """
 
 import torch

@@ -39,11 +39,12 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
         f"{tasks} tasks of {name} on CIFAR-100 take {seconds(quickest):.0f} s."
     )
     exact = (
-        "- **Exact.** A run that was killed and is resumed ends with the same weights, **bit for bit**; "
+        "- **Exact.** A run that was killed and is resumed on the same machine ends with the same weights, "
+        "**bit for bit**; "
         "every result carries its command, commit, seed and machine."
     )
     checked = (
-        "- **Checked, as far as it is run.** Every table of the JIOC paper is a recipe. Of its tables 2 and "
+        "- **Reproduced in part.** Every table of the JIOC paper is a recipe. Of its tables 2 and "
         f"3, {coverage.summary(cells.read())} "
         "([cell by cell](docs/coverage.md), [verdicts](docs/results.md))."
     )

@@ -78,7 +78,8 @@ def _line(row: dict[str, str]) -> Line:
     if not titles:
         raise Refused(f"run {row['run']!r} is of another column than {' and '.join(COLUMNS)}")
     host = row["method"]
-    jioc = row["coordination.coordinate"] == "jioc"
+    coordinate = row["coordination.coordinate"]
+    coordinated = coordinate not in ("none", *IDLE)
     given = tuple(
         usual if (value := row.get(f"coordination.{name}", "")) in IDLE else value
         for name, usual in zip(READ, PRINTED, strict=True)
@@ -88,12 +89,14 @@ def _line(row: dict[str, str]) -> Line:
         for name, usual in OTHERS.items()
         if row.get(name, "") not in (usual, *IDLE) and (host == "foster" or "softmax" not in name)
     ]
+    if coordinated and coordinate != "jioc":
+        changed.append(f"coordinate {coordinate}")
     return Line(
         column=titles[0],
         host=host,
         seed=row["seed"],
-        coordinated=jioc,
-        reading=effective(host, given) if jioc else (),
+        coordinated=coordinated,
+        reading=effective(host, given) if coordinated else (),
         others=tuple(changed),
         tasks=[float(word) for word in row["after each task"].split()],
         commit=row["commit"],

@@ -95,11 +95,11 @@ def summary(tables: list[Cell]) -> str:
     gains = [(mean_std(one.gains(form))[0], paper.gain(one.where)) for one, form in run if one.gains(form)]
     right = sum(ours * theirs > 0 for ours, theirs in gains if ours is not None and theirs is not None)
     printed = sum(form == PRINTED for _, form in run)
-    how = f" ({printed} by its formulas as printed alone)" if printed else ""
+    how = f"; {printed} of these {len(gains)} are by its formulas as printed" if printed else ""
     return (
         f"{len(run)} of {len(tables)} cells are run ({cifar[0]} of the {cifar[1]} on CIFAR), {near} of them "
-        f"within {NEAR:g} points of the paper; in {right} of the {len(gains)} with JIOC{how} the gain has "
-        "the paper's sign"
+        f"within {NEAR:g} points of the paper; in {right} of the {len(gains)} with JIOC the gain has "
+        f"the paper's sign{how}"
     )
 
 

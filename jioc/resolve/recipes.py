@@ -207,6 +207,8 @@ def readings_on_hosts() -> Runs:
         more = LONG_TAIL_ALONE.get(host, []) if column is RES32_TAIL else []
         runs |= _on_holdout(column, host, "none", [{}])
         runs |= _on_holdout(column, host, "jioc", [*NAMED, *more])
+    for host, part in itertools.product(("der", "foster"), ("ic", "oc")):  # which part costs them accuracy
+        runs |= _on_holdout(RES32_TAIL, host, part, [{"reading": "averaged"}])
     return runs
 
 

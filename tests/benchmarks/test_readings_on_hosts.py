@@ -94,6 +94,18 @@ def test_controls_have_a_line_each_and_are_no_hosts(tmp_path: Path) -> None:
     ]
 
 
+def test_a_part_of_jioc_alone_is_a_change_and_no_host(tmp_path: Path) -> None:
+    rows = (
+        "der,0,none,,,,,50 40",
+        "der,0,oc,plain,mean,keep,host,50 44",
+        "der,0,jioc,plain,mean,keep,host,50 41",
+    )
+    module, path = script("readings_on_hosts"), sheet(tmp_path / "readings.csv", *rows)
+    assert cells(module.table(path), "DER") == {"as printed averaged kept": "+0.50 (2)"}
+    line = "| long tail | DER | averaged | coordinate oc | +2.00 (2) | +0.50 (2) |"
+    assert module.others(path).splitlines()[2:] == [line]
+
+
 def test_a_sheet_of_another_study_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("run,seed\na,1\n")
     with pytest.raises(Refused, match="no readings"):

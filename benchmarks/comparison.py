@@ -96,9 +96,9 @@ def line(results: Path = RESULTS / "comparison") -> str:
     ceiling = _figure("average", first, row_of("joint", first))
     raised = f"{sum(gain > 0 for gain in printed)} of {len(printed)} comparisons"
     return (
-        f"**How well?** {SPECS[best].title} is best of the {len(SHORT)} below: {average:.2f} % on average over "
-        f"ten tasks of CIFAR-100 ({place}; the test set), {last:.2f} % after the last, as in the picture. "
-        f"Trained on every image the average is {ceiling:.2f} %. {added}"
+        f"**How well?** {SPECS[best].title} is best of the {len(SHORT)} below: {average:.2f} % on average "
+        f"over ten tasks of CIFAR-100 ({place}; the test set), {last:.2f} % after the last, as in the "
+        f"picture. Trained on every image the average is {ceiling:.2f} %. {added}"
         f"By the paper's formulas as printed JIOC raises {raised} on the test set "
         "([table](#results), [verdicts](docs/results.md))."
     )

@@ -18,7 +18,7 @@ import torch
 from pydantic import ValidationError, model_validator
 from torch import Tensor
 
-from jioc.config import READINGS, Coordinate, Coordination, HostKD, Reading, refusal
+from jioc.config import READING, READINGS, Coordinate, Coordination, HostKD, Reading, refusal
 from jioc.errors import Failed, fail_if, unknown
 from jioc.losses import check_terms, distill, label_score, mass
 from jioc.types import Batch, Output, Task, Terms
@@ -67,7 +67,7 @@ class JIOC(Coordination):
     """The options with the formula: `JIOC()` has both parts, `JIOC(coordinate="oc", gamma1=0.5)` one."""
 
     coordinate: Coordinate = "jioc"
-    reading: Reading = "normalised"
+    reading: Reading = READING
     host_kd: HostKD = "replace"
 
     @model_validator(mode="wrap")

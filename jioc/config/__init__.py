@@ -23,6 +23,8 @@ from jioc.config.declare import (
 from jioc.config.earlier import GONE, upgraded
 from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
 from jioc.config.schema import (
+    READING,
+    READING_OF_EXPANDING,
     READINGS,
     TEMPERATURE,
     Config,

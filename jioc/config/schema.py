@@ -53,6 +53,8 @@ READINGS: dict[str, dict[str, Any]] = {  # options of JIOC that follow from the 
     "printed": {"delta_scale": "plain", "oc_reduce": "sum", "host_factors": "keep"},
     "averaged": {"delta_scale": "plain", "oc_reduce": "mean", "host_factors": "keep"},
 }
+READING: Reading = "normalised"
+READING_OF_EXPANDING: Reading = "averaged"  # of methods that add a backbone for each task
 READ = ("coordination.reading",)
 
 

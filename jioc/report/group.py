@@ -134,7 +134,7 @@ def _coordination(given: Values, spec: Spec | None) -> Values:
     The name of the reading is the one whose options the run has, whatever it was called.
     """
     usual = Coordination().model_dump(mode="json") | {"host_kd": spec.host_kd if spec else "replace"}
-    reading = usual_reading(spec) if spec else next(iter(READINGS))
+    reading = usual_reading(spec)
     usual |= READINGS[reading] | {"reading": reading}
     if given.get("coordinate", "none") == "none":
         return usual

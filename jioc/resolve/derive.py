@@ -7,7 +7,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from jioc.config import READINGS, Config, Values, flat, index, make, nested, rescale_milestones
+from jioc.config import (
+    READING,
+    READING_OF_EXPANDING,
+    READINGS,
+    Config,
+    Reading,
+    Values,
+    flat,
+    index,
+    make,
+    nested,
+    rescale_milestones,
+)
 from jioc.data.catalogue import Entry, network_for, usual_canvas, with_name
 from jioc.data.find import find_dataset, image_size
 from jioc.methods import Spec, find_method, own_options
@@ -153,9 +165,9 @@ def _read(known: Known, name: str) -> Any:
     return READINGS.get(str(known.values.get("coordination.reading")), {}).get(name)
 
 
-def usual_reading(spec: Spec) -> str:
+def usual_reading(spec: Spec | None) -> Reading:
     """The reading of JIOC's formulas that did best on a hold-out: docs/results/readings.md."""
-    return "averaged" if spec.expands else "normalised"
+    return READING_OF_EXPANDING if spec and spec.expands else READING
 
 
 SCHEDULE: dict[str, Callable[..., Any]] = {  # the rules of each stage

@@ -6,8 +6,11 @@
 
 p is the softmax over all classes seen. The engine takes each term's mean over the batch, so the factor of
 `suppress` turns it into the paper's sum over old images per new image. In the first task, and with everything
-switched off, the terms are returned as they came. What the paper leaves open is an option of
-`config.schema.Coordination`; `docs/decisions.md` says why the defaults are what they are.
+switched off, the terms are returned as they came.
+
+These are the formulas as printed. By default 1 - p_y is divided by its batch mean, or, in methods that add a
+backbone for each task, the sum of `kd` is a mean (`config.schema.READINGS`). What else the paper leaves open
+is an option of `config.schema.Coordination`; `docs/decisions.md` says why the defaults are what they are.
 """
 
 from collections.abc import Callable

@@ -38,8 +38,8 @@ def _idle(values: Values, section: str, name: str) -> bool:
     if name not in _section(values, section):
         return False
     off = section == "coordination" and values[section].get("coordinate", "none") == "none"
-    of_foster = name == "delta_softmax" and values.get("method") != "foster"
-    return off or of_foster or values[section][name] == GONE[section, name]
+    elsewhere = name == "delta_softmax" and values.get("method") != "foster"  # only FOSTER had two softmaxes
+    return off or elsewhere or values[section][name] == GONE[section, name]
 
 
 def _section(values: Values, name: str) -> Values:

@@ -234,7 +234,7 @@ FEW = 8  # images
 def batch_sizes(images: int, batch_size: int) -> list[int]:
     """The sizes of an epoch's batches: the last may be smaller, unless it would be a few images alone.
 
-    Batch normalisation learns nothing good from a few images, so that they join the batch before.
+    Batch normalisation has little to go by in a few images, so that they join the batch before.
     """
     whole, rest = divmod(images, batch_size)
     if whole and rest < min(FEW, batch_size // 2):

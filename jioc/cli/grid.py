@@ -93,7 +93,7 @@ def _show(jobs: list[Job], states: dict[str, str]) -> None:
         room = max(16, columns - state - 2)
         table(["run", ""], [[middle_out(name, room), status] for name, status, _ in rows])
         print(wrapped("the line that repeats each run alone: this command with | cat at its end", sys.stdout))
-    left = [job.config for job in jobs if states[job.name] != FINISHED]
+    left = [job.config for job in jobs if states[job.name] not in (FINISHED, KEPT)]
     if left:
         from jioc.cli.dry_run import total_time
 

@@ -8,6 +8,7 @@ import pytest
 from helpers.command import refused
 from helpers.grids import BASE, recipe_file
 from helpers.results import keep, made, runs_of
+from jioc.cli import dry_run
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Refused
@@ -96,8 +97,9 @@ def test_what_is_no_schedule_is_refused_before_it_is_scaled(wrong: dict[str, Any
 
 
 def test_a_kept_result_of_the_setting_and_seed_is_not_run_again(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(dry_run, "total_time", lambda left: f"{len(left)} left")
     column = recipes.find_recipe("columns").make()
     names = [f"cifar100-resnet32-1000-{row}-none" for row in ("icarl", "der")]
     configs = [settings.plain(resolve(settings.make(**column[name], seed=1))) for name in names]
@@ -106,8 +108,10 @@ def test_a_kept_result_of_the_setting_and_seed_is_not_run_again(
     place = str(keep(tmp_path / "kept", finished | {"config": configs[0]}, begun | {"config": configs[1]}))
     words = ["grid", "columns", "--seeds", "1", "2", "--kept", place, "--out", str(tmp_path / "out")]
     assert main([*words, "--dry-run"]) == 0
-    lines = [line.split() for line in capsys.readouterr().out.splitlines() if " kept " in line]
+    shown = capsys.readouterr().out
+    lines = [line.split() for line in shown.splitlines() if " kept " in line]
     assert [line[0] for line in lines] == ["cifar100-resnet32-1000-icarl-none-seed1"]
+    assert shown.endswith("199 left\n")
     only = [*words[:3], "1", *words[5:], "--only", "cifar100-resnet32-1000-icarl-none"]
     assert main(only) == 0 and "nothing to run, 1 run kept elsewhere" in capsys.readouterr().out
     assert not (tmp_path / "out").exists()

@@ -197,7 +197,10 @@ SHARED: list[Values] = [  # WA and BiC have factors of their own
     {"reading": "averaged", "host_factors": "drop"},
 ]
 WEAKER: list[Values] = [{"reading": "normalised", "gamma1": 0}, {"reading": "averaged", "gamma2": 0}]
-LONG_TAIL_ALONE: dict[str, list[Values]] = {"wa": SHARED, "bic": SHARED, "der": WEAKER, "foster": WEAKER}
+STRONGER: list[Values] = [{"reading": "normalised", "gamma2": gamma2} for gamma2 in (2, 4)]
+LONG_TAIL_ALONE: dict[str, list[Values]] = {
+    "icarl": STRONGER, "wa": SHARED, "bic": SHARED, "der": WEAKER, "foster": WEAKER
+}  # fmt: skip
 
 
 def readings_on_hosts() -> Runs:

@@ -7,6 +7,7 @@ import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import printing
 from readings import PLACE
@@ -61,7 +62,8 @@ def table() -> str:
     lines.append("|---|---:|" + "---:|" * (len(FIGURES) + 4))
     for g in others:
         pairs = [(run.result.tasks, without[run.config["seed"]]) for run in g.runs]
-        cells = [g.name, str(len(pairs)), *differences(pairs), *paper_differences(g)]
+        theirs = [] if folder_of(g) == "table6-controls" else paper_differences(g.coordinate, PLACE)
+        cells = [g.name, str(len(pairs)), *differences(pairs), *(theirs or ["–"] * 4)]
         lines.append(f"| {' | '.join(cells)} |")
     commands = {command(g): g.name for g in (plain, *others)}
     width = max(map(len, commands))
@@ -69,11 +71,11 @@ def table() -> str:
     return "\n".join([*lines, "", "```", *named, "```"])
 
 
-def paper_differences(g: Group) -> list[str]:
-    """The paper's own differences, by its table 6; its old classes begin with the second task."""
-    loss, plain = (paper.curve((*PLACE, coordinate)) for coordinate in (g.coordinate, "none"))
-    if g.coordinate == "none" or folder_of(g) == "table6-controls" or loss is None or plain is None:
-        return ["–"] * 4
+def paper_differences(coordinate: str, place: tuple[Any, ...]) -> list[str]:
+    """The paper's own differences of a loss from CE + KD; its old classes begin with the second task."""
+    loss, plain = (paper.curve((*place, word)) for word in (coordinate, "none"))
+    if coordinate == "none" or loss is None or plain is None:
+        return []
     parts = [("all", slice(None)), ("old", slice(None)), ("new", slice(1, None)), ("all", slice(-1, None))]
     return [number(paper.mean(loss[part][of]) - paper.mean(plain[part][of]), "+") for part, of in parts]
 

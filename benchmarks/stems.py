@@ -1,6 +1,6 @@
 """ResNet18's first task under each stem, from results/stems.csv; the paper does not say which stem it used.
 
-python benchmarks/stems.py    prints the table of docs/results/stems.md
+python benchmarks/stems.py    prints the table of docs/results/tables4-5.md
 """
 
 import csv

@@ -108,6 +108,20 @@ def table6_controls() -> Runs:
     return {f"{RES32.prefix}-{name}": RES32.values("icarl") | change for name, change in changes.items()}
 
 
+def training_changes(column: Column) -> Runs:
+    """CE + KD and JIOC on iCaRL, trained otherwise: what may explain the rows of tables 4 and 5."""
+    longer = {"epochs": 2 * (FIRST.epochs or 0), "milestones": [2 * m for m in FIRST.milestones or ()]}
+    changes: Runs = {
+        "weight-decay": {"later": {"weight_decay": FIRST.weight_decay}},
+        "long-first-task": {"first": longer},
+        "autoaugment": {"augment": "autoaugment"},
+    }
+    return {
+        f"{column.prefix}-icarl-{row.partition('+')[2] or 'none'}-{name}": column.values(row) | change
+        for row, (name, change) in itertools.product(("icarl", "icarl+jioc"), changes.items())
+    }
+
+
 def _coordinated(loss: str, change: Values, **others: Any) -> Values:
     """Table 6's setting on a hold-out, under a loss with changed options."""
     coordination = {"coordinate": loss} if loss == "none" else _as_printed(loss, change)
@@ -277,6 +291,18 @@ RECIPES = {
         ),
         Recipe("table5", "iCaRL's four losses, CIFAR-100, ResNet18", partial(cells, [RES18], LOSSES)),
         Recipe("table6", "iCaRL's four losses, CIFAR-100, ResNet32", partial(cells, [RES32], LOSSES)),
+        Recipe(
+            "table4-training",
+            "table 4's CE + KD and JIOC, trained otherwise",
+            partial(training_changes, RES18_TAIL),
+            seeds=(1,),
+        ),
+        Recipe(
+            "table5-training",
+            "table 5's CE + KD and JIOC, trained otherwise",
+            partial(training_changes, RES18),
+            seeds=(1,),
+        ),
         Recipe(  # the paper does not say with how many exemplars
             "figure4",
             "SS-IL without and with output coordination",

@@ -56,6 +56,32 @@ def test_the_comparison_in_short_has_every_row_of_the_recipe_and_no_other(tmp_pa
         short.table(keep(tmp_path / "other", made()))
 
 
+def test_tables_4_and_5_are_compared_by_task_and_with_the_same_training(tmp_path: Path) -> None:
+    def result(recipe: str, name: str, average: float) -> dict[str, Any]:
+        values = recipes.find_recipe(recipe).make()[f"cifar100-lt-resnet18-1000-icarl-{name}"]
+        config = settings.plain(resolve(settings.make(**values)))
+        return made(tasks=10, alls=[average] * 10) | {"config": config}
+
+    tables = script("resnet18")
+    plain = result("table4", "none", 30.0)
+    lines = tables.by_task(keep(tmp_path / "plain", plain)).splitlines()
+    theirs = [float(cell) for cell in lines[2].split(" | ")[2:12]]
+    distance = sum(abs(30.0 - value) for value in theirs[1:]) / 9
+    assert lines[3].startswith("| 4 | ours, n = 1 | 30.00 |") and lines[3].endswith(f"| {distance:.2f} |")
+    assert lines[4].startswith("| 5 | paper |") and len(lines) == 5
+    assert tables.gains(tmp_path / "plain") == "Not run yet."
+
+    words = [("table4", "jioc", 33.0)]
+    words += [
+        ("table4-training", f"{word}-weight-decay", at) for word, at in (("none", 31.0), ("jioc", 35.0))
+    ]
+    rows = tables.gains(keep(tmp_path / "all", plain, *(result(*word) for word in words))).splitlines()[2:]
+    found = [(cells[2], cells[4]) for cells in (row.split(" | ") for row in rows)]
+    assert [(against.count("weight"), gain) for against, gain in found] == [
+        (0, "+3.00"), (0, "+1.00"), (1, "+4.00"), (0, "+5.00")
+    ]  # fmt: skip
+
+
 def test_baselines_stand_beside_the_paper_and_beside_pycil_in_its_own_form(tmp_path: Path) -> None:
     def result(name: str, average: float, seed: int = 1, **more: Any) -> dict[str, Any]:
         values = (

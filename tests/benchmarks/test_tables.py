@@ -70,6 +70,7 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
         "parity",
         "proxy",
         "readings",
+        "resnet18",
         "stems",
         "tables",
         "verdicts",

@@ -58,6 +58,7 @@ def test_a_table_is_what_its_command_prints(tmp_path: Path, capsys: pytest.Captu
         "baselines",
         "claims",
         "comparison",
+        "components",
         "cells",
         "demo",
         "figure4",

@@ -17,7 +17,7 @@ from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.device.distributed import ALONE, World, process_group
 from jioc.errors import Refused, refuse_if
-from jioc.events import Callback
+from jioc.events import Callback, Note
 from jioc.methods import find_method
 from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
@@ -27,6 +27,7 @@ from jioc.training.build import Plan
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 from jioc.training.store import Store, has_checkpoint, refuse_taken
+from jioc.torchrun import first_process
 
 
 def run(
@@ -54,7 +55,10 @@ def run(
     else:
         refuse_if(values, f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
-    validate.unused(config)
+    notes = validate.unused(config)
+    if callback is not None and first_process():
+        for text in notes:
+            callback(Note(text))
     return execute(config, out=out, resume=resume, callback=callback, stop=stop)
 
 

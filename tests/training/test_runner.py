@@ -61,6 +61,13 @@ def test_a_memory_that_leaves_out_no_image_is_noted(small: dict[str, Any]) -> No
         assert whole == (memory % 7 == 0) == any("room for every image" in text for text in notes)
 
 
+def test_settings_without_effect_are_noted_from_python_too(small: dict[str, Any]) -> None:
+    notes: list[str] = []
+    short = small | {"first": {"epochs": 1}, "later": {"epochs": 1}}
+    run(method="icarl", **short, coordinate="ic", temperature=4, callback=collect_notes(notes))
+    assert notes == ["--temperature: without effect under --coordinate ic"]
+
+
 def test_jioc_switched_on_is_not_none(small: dict[str, Any], tmp_path: Path) -> None:
     run(method="icarl", **small, out=tmp_path / "none")
     for part in ("ic", "oc", "jioc"):

@@ -23,11 +23,11 @@ from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
 from jioc.results import Result
 from jioc.stopping import until
+from jioc.torchrun import first_process
 from jioc.training.build import Plan
 from jioc.training.preflight import preflight
 from jioc.training.runner import Run
 from jioc.training.store import Store, has_checkpoint, refuse_taken
-from jioc.torchrun import first_process
 
 
 def run(

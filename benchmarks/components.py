@@ -8,11 +8,11 @@ brackets. The first row has the averages of the hosts themselves.
 
 import csv
 import itertools
-import statistics
 import sys
 from pathlib import Path
 
 import printing
+from readings_on_hosts import over_shared_tasks, shown
 
 from jioc.config import Values, index
 from jioc.methods import SPECS
@@ -20,7 +20,6 @@ from jioc.resolve import columns, components
 
 RESULTS = Path(__file__).parent / "results"
 PLACES = {"balanced": columns.RES32_LARGE, "long tail": columns.RES32_TAIL}
-TASKS = 10
 Runs = dict[str, list[float]]  # by name and seed: the accuracy after each task
 
 
@@ -37,20 +36,24 @@ def read(results: Path = RESULTS) -> Runs:
 
 
 def cell(runs: Runs, column: columns.Column, host: str, name: str) -> str:
-    """What a component adds to a host, over the seeds that both have."""
-    place, gains, fewest = f"{column.prefix}-{host}", [], TASKS
-    for seed in range(1, 10):
-        plain = runs.get(f"{place}-none-seed{seed}")
-        changed = runs.get(f"{place}-{name}-seed{seed}") or runs.get(f"{place}-none-{name}-seed{seed}")
-        if plain and changed:
-            n = min(len(plain), len(changed))
-            gains.append(
-                statistics.fmean(changed[:n]) - (statistics.fmean(plain[:n]) if name != "none" else 0)
-            )
-            fewest = min(n, fewest)
-    if not gains:
-        return "–"
-    return f"{statistics.fmean(gains):{'' if name == 'none' else '+'}.2f}" + f" ({fewest})" * (fewest < TASKS)
+    """What a component adds to a host, over the seeds that both have; `none`: the host's own average."""
+    place = f"{column.prefix}-{host}"
+    plain = {seed: tasks for run, tasks in runs.items() if (seed := seed_of(run, f"{place}-none"))}
+    if name == "none":
+        return shown(*over_shared_tasks([(tasks, [0.0] * len(tasks)) for tasks in plain.values()]), sign="")
+    names = (f"{place}-{name}", f"{place}-none-{name}")  # in the readings' study a host has no coordination
+    pairs = [
+        (tasks, plain[seed])
+        for run, tasks in runs.items()
+        if (seed := seed_of(run, *names)) and seed in plain
+    ]
+    return shown(*over_shared_tasks(pairs))
+
+
+def seed_of(run: str, *names: str) -> str:
+    """The seed in the name of a run that has one of these names; nothing if it has another."""
+    name, _, seed = run.rpartition("-seed")
+    return seed if name in names else ""
 
 
 def flags(change: Values) -> str:

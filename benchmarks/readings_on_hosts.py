@@ -112,7 +112,13 @@ def effective(host: str, reading: Key) -> Key:
 def gains(lines: Iterable[Line], hosts: dict[Key, Line]) -> tuple[list[float], int]:
     """What each seed gains over its host on the tasks both have, and the fewest tasks of them."""
     longest = {line.place: line for line in sorted(lines, key=lambda line: len(line.tasks))}
-    pairs = [(line.tasks, hosts[line.place].tasks) for line in longest.values() if line.place in hosts]
+    return over_shared_tasks(
+        [(line.tasks, hosts[line.place].tasks) for line in longest.values() if line.place in hosts]
+    )
+
+
+def over_shared_tasks(pairs: list[tuple[list[float], list[float]]]) -> tuple[list[float], int]:
+    """The mean difference of each pair on the tasks both have, and the fewest tasks of them."""
     shared = [min(map(len, pair)) for pair in pairs]
     found = [
         statistics.fmean(ours[:n]) - statistics.fmean(theirs[:n])
@@ -122,10 +128,14 @@ def gains(lines: Iterable[Line], hosts: dict[Key, Line]) -> tuple[list[float], i
 
 
 def cell(lines: list[Line], hosts: dict[Key, Line]) -> str:
-    found, n = gains(lines, hosts)
+    return shown(*gains(lines, hosts))
+
+
+def shown(found: list[float], tasks: int, sign: str = "+") -> str:
+    """The mean over the seeds, and in brackets the tasks, if they are fewer than a whole run has."""
     if not found:
         return "–"
-    return f"{statistics.fmean(found):+.2f}" + (f" ({n})" if n < TASKS else "")
+    return f"{statistics.fmean(found):{sign}.2f}" + (f" ({tasks})" if tasks < TASKS else "")
 
 
 def plain_hosts(lines: list[Line]) -> dict[Key, Line]:

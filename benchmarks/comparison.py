@@ -105,6 +105,7 @@ def line(results: Path = RESULTS / "comparison") -> str:
 
 
 def _raised(gains: list[float]) -> str:
+    """How many of the gains are more than noise: 7 of 8."""
     return f"{sum(gain > NOISE for gain in gains)} of {len(gains)}"
 
 

@@ -62,8 +62,8 @@ def table() -> str:
     lines.append("|---|---:|" + "---:|" * (len(FIGURES) + 4))
     for g in others:
         pairs = [(run.result.tasks, without[run.config["seed"]]) for run in g.runs]
-        theirs = [] if folder_of(g) == "table6-controls" else paper_differences(g.coordinate, PLACE)
-        cells = [g.name, str(len(pairs)), *differences(pairs), *(theirs or ["–"] * 4)]
+        in_paper = g.coordinate if folder_of(g) != "table6-controls" else "none"
+        cells = [g.name, str(len(pairs)), *differences(pairs), *paper_differences(in_paper, PLACE)]
         lines.append(f"| {' | '.join(cells)} |")
     commands = {command(g): g.name for g in (plain, *others)}
     width = max(map(len, commands))
@@ -75,7 +75,7 @@ def paper_differences(coordinate: str, place: tuple[Any, ...]) -> list[str]:
     """The paper's own differences of a loss from CE + KD; its old classes begin with the second task."""
     loss, plain = (paper.curve((*place, word)) for word in (coordinate, "none"))
     if coordinate == "none" or loss is None or plain is None:
-        return []
+        return ["–"] * 4
     parts = [("all", slice(None)), ("old", slice(None)), ("new", slice(1, None)), ("all", slice(-1, None))]
     return [number(paper.mean(loss[part][of]) - paper.mean(plain[part][of]), "+") for part, of in parts]
 

@@ -25,10 +25,14 @@ TABLES = {"4": columns.RES18_TAIL, "5": columns.RES18}
 def groups_of(table: str, results: Path) -> list[Group]:
     """The kept runs of a table's setting, however they were trained; those as published first."""
     column = TABLES[table]
-    own = {"backbone": "resnet18", "memory": column.memory, "method": "icarl", "data": column.data}
-    tail = "paper" if column.tail else None
+    own = column.values("icarl") | {"long_tail": "paper" if column.tail else None}
+    del own["tasks"]  # a result tells their sizes
     found = runs.group(run for run in runs.read([results]) if run.complete)
-    fitting = [g for g in found if own.items() <= g.config.items() and g.config.get("long_tail") == tail]
+    fitting = [
+        g
+        for g in found
+        if all(g.config.get(name) == value for name, value in own.items()) and not g.config.get("holdout")
+    ]
     return sorted(fitting, key=lambda g: cell(g) is None)
 
 
@@ -62,7 +66,7 @@ def gains(results: Path = RESULTS) -> str:
         groups, where = groups_of(table, results), (*place(column), "icarl")
         plain = next((g for g in groups if cell(g) == (*where, "none")), None)
         for g in groups:
-            theirs = paper_differences(g.coordinate, where) or ["–"] * 4
+            theirs = paper_differences(g.coordinate, where)
             bases = [g.base] if g.base is plain else [g.base, plain]
             for base in bases:
                 if base is not None and base is not g and (pairs := paired(g, base)):

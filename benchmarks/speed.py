@@ -34,9 +34,9 @@ from jioc.config import Config
 from jioc.config import values as settings
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
+from jioc.device.streams import own_stream
 from jioc.errors import Refused, exit_status
 from jioc.events import Epoch, Event
-from jioc.grid.pack import own_stream
 from jioc.nets import fused
 from jioc.nets.incremental import build
 from jioc.resolve.derive import resolve

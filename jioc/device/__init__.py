@@ -2,3 +2,5 @@
 
 Imports the base modules alone.
 """
+
+RUNS_AT_ONCE = 16  # that share a device, at most: each has streams of its own, and torch has 32

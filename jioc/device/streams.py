@@ -1,12 +1,16 @@
-"""Streams of a CUDA device: branches of a step's graph, and a lock for runs that share a device."""
+"""Streams of a CUDA device for runs that share it, and a lock: each run works and captures on its own."""
 
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Container, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
 
+from jioc.device import RUNS_AT_ONCE
+
 _one_at_a_time = threading.RLock()
+POOL = 32  # streams that torch hands out of each priority, in turn
 
 
 def capture_lock() -> AbstractContextManager[Any]:
@@ -17,48 +21,96 @@ def capture_lock() -> AbstractContextManager[Any]:
     return _one_at_a_time
 
 
-_branches: dict[tuple[torch.device, int], list[torch.cuda.Stream]] = {}
+class _Capturing:
+    """The streams on which one run captures: that of its steps, and one for each branch of a step.
+
+    No other run captures on them while this one lasts: graphs of one stream share a workspace of cuBLAS, and
+    two runs replay theirs at once.
+    """
+
+    def __init__(self, device: torch.device):
+        self.device, self.branches = device, dict[int, torch.cuda.Stream]()
+        self.main = self._draw()
+
+    def _draw(self) -> torch.cuda.Stream:
+        # those of high priority have their own pool, so that none that a run works on is captured
+        stream = _free(self.device, _captured, priority=-1)
+        _captured[stream] = self
+        return stream
+
+    def branch(self, number: int) -> torch.cuda.Stream | None:
+        """The stream of a branch; None if the streams that are left are for the steps of other runs."""
+        to_come = RUNS_AT_ONCE - len({run.main for run in _captured.values()})
+        if number not in self.branches and POOL - len(_captured) > to_come:
+            self.branches[number] = self._draw()
+        return self.branches.get(number)
+
+
+_working: dict[torch.cuda.Stream, _Capturing | None] = {}  # by the stream that a run works on
+_captured: dict[torch.cuda.Stream, _Capturing] = {}  # by each stream that is captured
+
+
+def _free(device: torch.device, taken: Container[torch.cuda.Stream], priority: int) -> torch.cuda.Stream:
+    """A stream that is not taken: torch hands out streams from a pool, and soon the same ones again."""
+    drawn = (torch.cuda.Stream(device, priority=priority) for _ in range(POOL))
+    free = next((stream for stream in drawn if stream not in taken), None)
+    assert free is not None, f"at most {RUNS_AT_ONCE} runs share a device"
+    return free
+
+
+def capture_stream(working: torch.cuda.Stream) -> torch.cuda.Stream:
+    """The stream on which the run that works on `working` captures; to be asked for with the lock."""
+    run = _working.get(working)
+    if run is None:
+        run = _working[working] = _Capturing(working.device)
+    return run.main
+
+
+@contextmanager
+def own_stream(device: torch.device) -> Iterator[None]:
+    """Run what is within on a stream that no other run works on, and capture on such streams."""
+    if device.type != "cuda":
+        yield
+        return
+    with capture_lock():
+        torch.cuda.synchronize(device)  # another stream wrote the shared data
+        stream = _free(device, _working, priority=0)
+        _working[stream] = None
+    try:
+        with torch.cuda.stream(stream):
+            yield
+    finally:
+        with capture_lock():
+            run = _working.pop(stream)
+            for captured in [] if run is None else (run.main, *run.branches.values()):
+                del _captured[captured]
 
 
 class SideStream:
     """Run the work within beside what comes after it, up to `join`; it starts after all that came before.
 
-    A step that is not being captured runs in order. What a branch makes must be kept until it has joined.
+    A step that is not being captured runs in order, and so does a branch for which no stream is left. What a
+    branch makes must be kept until it has joined.
     """
 
     def __init__(self, device: torch.device, branch: int = 0):
-        self.main: torch.cuda.Stream | None = None
+        self.other: torch.cuda.Stream | None = None
         if device.type == "cuda" and torch.cuda.is_current_stream_capturing():
             self.main = torch.cuda.current_stream(device)
-            self.other = _other(self.main, device, branch)
+            run = _captured.get(self.main)
+            other = None if run is None else run.branch(branch)
+            self.other = None if other == self.main else other
 
     def __enter__(self) -> None:
-        if self.main is not None:
+        if self.other is not None:
             self.other.wait_stream(self.main)
             self._within: Any = torch.cuda.stream(self.other)
             self._within.__enter__()
 
     def __exit__(self, *error: Any) -> None:
-        if self.main is not None:
+        if self.other is not None:
             self._within.__exit__(*error)
 
     def join(self) -> None:
-        if self.main is not None:
+        if self.other is not None:
             self.main.wait_stream(self.other)
-
-
-def _other(main: torch.cuda.Stream, device: torch.device, branch: int) -> torch.cuda.Stream:
-    """A stream of the branch's own.
-
-    It has high priority, as streams of captures have, so that no run works on it meanwhile.
-    """
-    own = _branches.setdefault((device, branch), [])
-    taken = [
-        main,
-        *(s for (where, b), streams in _branches.items() if where == device and b != branch for s in streams),
-    ]
-    while not (free := [stream for stream in own if stream not in taken]):
-        fresh = torch.cuda.Stream(device, priority=-1)
-        if fresh not in taken:
-            own.append(fresh)
-    return free[0]

@@ -7,11 +7,12 @@ checkpoint: if a worker or the driver dies, no more is lost than the time since 
 
 import importlib
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from jioc.config import Amount, Count, Options, Positive, index, refusal, setting
+from jioc.device import RUNS_AT_ONCE
 from jioc.errors import Refused
 from jioc.grid.plan import Job
 from jioc.grid.progress import GridProgress
@@ -25,7 +26,7 @@ class LaunchOptions(Options):
 
     on: Literal["local", "ray", "slurm"] = "local"
     """Where the runs go: this process, a Ray cluster, or Slurm."""
-    pack: Positive = setting(1, only=("local", "slurm"), metavar="RUNS")
+    pack: Annotated[int, Field(ge=1, le=RUNS_AT_ONCE)] = setting(1, only=("local", "slurm"), metavar="RUNS")
     """Runs at once on one device, in one process or Slurm job."""
     cpus_per_run: Positive = setting(1, only=CLUSTERS, metavar="CORES")
     """Ray, Slurm: cores of a run; of a job with --pack."""

@@ -8,16 +8,13 @@ import gc
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
-
-import torch
 
 from jioc.config import Config, index
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
-from jioc.device.streams import capture_lock
+from jioc.device.streams import own_stream
 from jioc.errors import Interrupted
 from jioc.events import Callback
 from jioc.results import Result
@@ -77,11 +74,3 @@ def pack(
         with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
             outcomes |= zip(indices, threads.map(one, indices), strict=True)
     return [outcomes[i] for i in range(len(configs))]
-
-
-def own_stream(device: torch.device) -> Any:
-    if device.type != "cuda":
-        return nullcontext()
-    with capture_lock():
-        torch.cuda.synchronize(device)  # another stream wrote the shared data
-    return torch.cuda.stream(torch.cuda.Stream(device))

@@ -183,13 +183,11 @@ class GraphSteps(EagerSteps):
             self.body(index, self.sums)
 
     def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-        # torch hands out streams from a pool, and soon the same ones again; those of high priority have
-        # their own pool, so that none that another run works on is captured
-        stream, graph = torch.cuda.Stream(self.device, priority=-1), torch.cuda.CUDAGraph()
-        stream.wait_stream(caller)
+        graph = torch.cuda.CUDAGraph()
         # an epoch's last, odd batch is one of many: measuring algorithms for it costs more than it saves
         tuning = nullcontext() if size == self.sizes[0] else cudnn_benchmark_off()
-        with streams.capture_lock(), tuning, torch.cuda.stream(stream):
+        with streams.capture_lock(), tuning, torch.cuda.stream(stream := streams.capture_stream(caller)):
+            stream.wait_stream(caller)
             noise, live = self.noise.get_state(), [*self.live(), self.place]
             sums = {name: value.clone() for name, value in self.sums.items()}
             before = [t.detach().clone() for t in live]  # a gradient would tie the graph to this stream

@@ -303,6 +303,7 @@ def test_wrong_words_are_refused_before_any_work(tmp_path: Path, capsys: pytest.
     assert "whole numbers" in refused(["grid", good, *out, "--seeds", "one"], capsys)
     assert "no run's name holds 'oc-x'" in refused(["grid", good, *out, "--only", "oc-x"], capsys)
     assert "at least 1" in refused(["grid", good, *out, "--pack", "0"], capsys)
+    assert "at most 16" in refused(["grid", good, *out, "--pack", "17"], capsys)
     assert "above 0" in refused(["grid", good, *out, "--scale", "-1"], capsys)
     assert "--memory" in refused(["grid", good, *out, "--memory", "lots"], capsys)
     assert "did you mean 'slurm'?" in refused(["grid", good, *out, "--on", "slrum"], capsys)

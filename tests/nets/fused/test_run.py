@@ -16,8 +16,8 @@ from jioc.config import values as settings
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.device.compile import compiling
+from jioc.device.streams import own_stream
 from jioc.events import Event, Note
-from jioc.grid.pack import own_stream
 from jioc.nets.backbones import ResNet, initialise
 from jioc.nets.batchnorm import BatchNorm
 from jioc.nets.catalogue import BACKBONES, Shape

@@ -42,18 +42,11 @@ Found = tuple[str, dict[str, list[float]], dict[str, Any]]
 
 
 def found() -> Found:
-    """The setting, the mean accuracy after each task of the rows that were run, and the speeds.
-
-    JIOC is the default reading, or the printed one where that has more seeds.
-    """
+    """The setting, the mean accuracy after each task of the rows that were run, and the speeds."""
     place, column = next(iter(comparison.columns().items()))
-    seeds = {name: len(g.complete) for name, g in column.items() if g.complete}
-    curves = {}
-    for line in LINES:
-        if fitting := [n for n in seeds if n == line or n.startswith(f"{line},")]:
-            name = max(fitting, key=seeds.__getitem__)  # the first of those with most seeds
-            curves[line + " as printed" * name.endswith("reading printed")] = curve(column[name])
-    return place, curves, speeds.read(SPEED)
+    rows = {name.partition(",")[0] if name.partition(",")[0] in BOUNDS else name: name for name in column}
+    names = {line: rows[line] for line in LINES if line in rows and column[rows[line]].complete}
+    return place, {line: curve(column[name]) for line, name in names.items()}, speeds.read(SPEED)
 
 
 def curve(g: Group) -> list[float]:

@@ -163,10 +163,3 @@ def test_the_picture_of_the_readme_is_one_for_light_and_dark() -> None:
     told = [one.getElementsByTagName("dc:description")[0].firstChild.nodeValue for one in (light, dark)]
     assert told[0] == told[1]
     assert headline.spread_out({"a": 42.0, "b": 41.0, "c": 9.0}, 5.0) == {"c": 9.0, "b": 41.0, "a": 46.0}
-
-
-def test_the_readme_says_whether_its_picture_shows_jioc_as_printed() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    jioc = [name for name in script("headline").found()[1] if "JIOC" in name]
-    told = ("with JIOC as printed dashed" in readme, "task by task, with JIOC as printed)" in readme)
-    assert jioc and told == (all(name.endswith("as printed") for name in jioc),) * 2

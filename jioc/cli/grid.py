@@ -186,8 +186,11 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
         raise Interrupted(
             f"stopped; {len(finished)} of {len(jobs)} runs are finished, and the same command goes on"
         )
-    for name, error_text in progress.failures.items():
-        print(f"failed: {name}: {error_text}")
+    by_reason: dict[str, list[str]] = {}
+    for name, why in progress.failures.items():
+        by_reason.setdefault(why, []).append(name)
+    for why, names in by_reason.items():
+        print(f"failed: {names[0]}{f' and {more} more' if (more := len(names) - 1) else ''}: {why}")
     failed = f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
     fail_if(progress.failures, failed)
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)

@@ -138,7 +138,7 @@ def test_a_full_disk_does_not_keep_a_grid_from_telling_its_failures(
     assert main(["grid", recipe_file(tmp_path, runs={"bad": bad}), "--out", str(tmp_path / "out")]) == 1
     captured = capsys.readouterr()
     assert captured.err == "jioc: 2 of 2 runs failed; the same command tries them again\n"
-    assert captured.out.count("\nfailed: bad-seed") == 2
+    assert captured.out.count("\nfailed: bad-seed1 and 1 more: cifar10: ") == 1
     assert "failures.json' cannot be brought up to date: No space left on device\n" in captured.out
 
 

@@ -40,8 +40,9 @@ class _Capturing:
 
     def branch(self, number: int) -> torch.cuda.Stream | None:
         """The stream of a branch; None if the streams that are left are for the steps of other runs."""
-        to_come = RUNS_AT_ONCE - len({run.main for run in _captured.values()})
-        if number not in self.branches and POOL - len(_captured) > to_come:
+        taken = [run for stream, run in _captured.items() if stream.device == self.main.device]
+        to_come = RUNS_AT_ONCE + 1 - len({run.main for run in taken})  # a pack's, and one outside any
+        if number not in self.branches and POOL - len(taken) > to_come:
             self.branches[number] = self._draw()
         return self.branches.get(number)
 

@@ -6,6 +6,7 @@ many. A run gives the same result packed as alone. One that fails does not stop 
 
 import gc
 import threading
+import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -61,6 +62,7 @@ def pack(
             )
         except Exception as error:
             outcome = error
+            _forget_frames(error)
         gc.collect()  # a run's parts refer to each other, so that their memory is not freed at once
         if ended is not None:
             ended(i, outcome)
@@ -74,3 +76,10 @@ def pack(
         with ThreadPoolExecutor(at_once, thread_name_prefix="run") as threads:
             outcomes |= zip(indices, threads.map(one, indices), strict=True)
     return [outcomes[i] for i in range(len(configs))]
+
+
+def _forget_frames(error: BaseException | None) -> None:
+    """Let go of what the calls that failed held: a run's graphs and tensors; the traceback stays."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__

@@ -1,5 +1,6 @@
 """Several runs in one process."""
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ import torch
 
 from helpers.grids import BASE
 from jioc.config import values as settings
-from jioc.errors import Refused
+from jioc.errors import Failed, Refused
 from jioc.events import Callback, Epoch, Event
 from jioc.grid.pack import pack
 from jioc.resolve.derive import resolve
@@ -45,6 +46,19 @@ def test_a_packed_run_whose_folder_is_taken_is_refused_before_images_are_read(
     monkeypatch.setattr("jioc.grid.pack.load_dataset", lambda *args: pytest.fail("images were read first"))
     (found,) = pack([resolve(settings.make(**BASE))], 1, outs=[tmp_path])
     assert isinstance(found, Refused) and "holds other files" in str(found)
+
+
+def test_a_run_that_failed_lets_go_of_its_tensors_while_its_error_is_kept() -> None:
+    held: list[weakref.ref[torch.Tensor]] = []
+
+    def fail(event: Event) -> None:
+        held_here = torch.zeros(1)
+        held.append(weakref.ref(held_here))
+        raise Failed("on purpose")
+
+    (found,) = pack([resolve(settings.make(**BASE))], 1, callback=lambda i: fail)
+    assert isinstance(found, Failed) and found.__traceback__ is not None
+    assert held and all(tensor() is None for tensor in held)
 
 
 @contextmanager

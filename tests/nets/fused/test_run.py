@@ -16,7 +16,7 @@ from jioc.config import values as settings
 from jioc.data.dataset import Dataset
 from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
 from jioc.device.compile import compiling
-from jioc.device.streams import own_stream
+from jioc.device.streams import SideStream, own_stream
 from jioc.events import Event, Note
 from jioc.nets.backbones import ResNet, initialise
 from jioc.nets.batchnorm import BatchNorm
@@ -307,3 +307,17 @@ def test_packed_is_alone_and_twice_is_once_in_bf16(method: str) -> None:
         together = list(threads.map(lambda seed: weights_after(method, seed), (1, 2, 1, 2)))
     assert same(together[0], together[2]) and same(together[1], together[3])
     assert same(together[0], weights_after(method, 1))
+
+
+@pytest.mark.gpu
+def test_a_branch_that_lags_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """FOSTER's teacher is a branch with one within it, and its student runs on meanwhile."""
+    usual = weights_after("foster", 1)
+    join = SideStream.join
+
+    def late(branch: SideStream) -> None:
+        join(branch)
+        torch.cuda._sleep(1_000_000)  # cycles
+
+    monkeypatch.setattr(SideStream, "join", late)
+    assert same(usual, weights_after("foster", 1))

@@ -166,18 +166,6 @@ def table(path: Path = KEPT) -> str:
     return "\n".join([*out, "", _about(lines)])
 
 
-def default_gains(path: Path = KEPT) -> dict[tuple[str, str], float]:
-    """What each host gains by its default reading, by column and host; one that was not run is left out."""
-    lines = read(path)
-    hosts, found = plain_hosts(lines), {}
-    for column, host in dict.fromkeys((line.column, line.host) for line in lines):
-        usual = effective(host, tuple(READINGS[usual_reading(SPECS[host])].values()))
-        mine = [n for n in lines if (n.column, n.host, n.reading, n.others) == (column, host, usual, ())]
-        if values := gains([line for line in mine if line.coordinated], hosts)[0]:
-            found[column, host] = statistics.fmean(values)
-    return found
-
-
 def _mean(cells: list[list[Line]], hosts: dict[Key, Line]) -> str:
     """The mean of a row, if every host has run."""
     found = [gains(lines, hosts) for lines in cells]

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import numpy as np
 import torch
@@ -219,9 +219,18 @@ def _generators(learning: checkpoint.State) -> dict[str, tuple[str, Tensor]]:
 def _augment_from(values: dict[str, Any] | None) -> Any:
     if values is None:
         return None
+    kind = model.AUGMENTS[values["kind"]]
+    wanted = get_type_hints(kind)
     numbers = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items() if k != "kind"}
-    for value in numbers.values():
-        for v in value if isinstance(value, tuple) else [value]:
-            if not isinstance(v, (int, float)) or not 0 <= v <= 4096:
-                raise ValueError(f"its augmentation has {v!r}")
-    return model.AUGMENTS[values["kind"]](**numbers)
+    for name, value in numbers.items():
+        types = get_args(wanted.get(name)) or (wanted.get(name),)
+        given = value if isinstance(value, tuple) else (value,)
+        if len(given) != len(types) or not all(map(_fits, given, types)):
+            raise ValueError(f"its augmentation has {value!r}")
+    return kind(**numbers)
+
+
+def _fits(value: Any, wanted: Any) -> bool:
+    """Whether a value is a number of that type; true is not a whole number."""
+    allowed = (int, float) if wanted is float else (wanted,)
+    return type(value) in allowed and 0 <= value <= 4096

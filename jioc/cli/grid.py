@@ -189,8 +189,8 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     by_reason: dict[str, list[str]] = {}
     for name, why in progress.failures.items():
         by_reason.setdefault(why, []).append(name)
-    for why, names in by_reason.items():
-        print(f"failed: {names[0]}{f' and {more} more' if (more := len(names) - 1) else ''}: {why}")
+    for why, (name, *others) in by_reason.items():
+        print(f"failed: {name}" + (f" and {len(others)} more" if others else "") + f": {why}")
     failed = f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
     fail_if(progress.failures, failed)
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)

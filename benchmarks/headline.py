@@ -44,9 +44,12 @@ Found = tuple[str, dict[str, list[float]], dict[str, Any]]
 def found() -> Found:
     """The setting, the mean accuracy after each task of the rows that were run, and the speeds."""
     place, column = next(iter(comparison.columns().items()))
-    rows = {name.partition(",")[0] if name.partition(",")[0] in BOUNDS else name: name for name in column}
-    names = {line: rows[line] for line in LINES if line in rows and column[rows[line]].complete}
-    return place, {line: curve(column[name]) for line, name in names.items()}, speeds.read(SPEED)
+    curves = {}
+    for line in LINES:
+        known_as = [name for name in column if name == line or name.startswith(f"{line},") and line in BOUNDS]
+        if known_as and column[known_as[0]].complete:
+            curves[line] = curve(column[known_as[0]])
+    return place, curves, speeds.read(SPEED)
 
 
 def curve(g: Group) -> list[float]:

@@ -25,7 +25,8 @@ class _Capturing:
     """The streams on which one run captures: that of its steps, and one for each branch of a step.
 
     No other run captures on them while this one lasts: graphs of one stream share a workspace of cuBLAS, and
-    two runs replay theirs at once.
+    two runs replay theirs at once. No branch is the step's own stream either, where what a branch has freed
+    would be taken anew before others have read it.
     """
 
     def __init__(self, device: torch.device):

@@ -2,8 +2,9 @@
 
     python benchmarks/resnet18.py            CE + KD after each task
     python benchmarks/resnet18.py --gains    what each loss, reading and change of training adds
+    python benchmarks/resnet18.py --nearest  how far each run is from each row of the paper
 
-Both print a table of docs/results/tables4-5.md from results/.
+Each prints a table of docs/results/tables4-5.md from results/.
 """
 
 import statistics
@@ -20,6 +21,7 @@ from jioc.report.tables import cell, number
 from jioc.resolve import columns
 
 TABLES = {"4": columns.RES18_TAIL, "5": columns.RES18}
+PAPER_ROWS = {"none": "CE + KD", "ic": "IC", "oc": "OC", "jioc": "JIOC"}
 
 
 def groups_of(table: str, results: Path) -> list[Group]:
@@ -51,9 +53,31 @@ def by_task(results: Path = RESULTS) -> str:
             every = [[row["cnn"]["all"] for row in run.result.tasks] for run in plain.complete]
             rows[f"ours, n = {len(every)}"] = [statistics.fmean(task) for task in zip(*every, strict=True)]
         for name, values in rows.items():
-            apart = [abs(a - b) for a, b in zip(values[1:], theirs[1:], strict=True)]
-            distance = "–" if values is theirs else number(statistics.fmean(apart))
+            distance = "–" if values is theirs else number(apart(values[1:], theirs[1:]))
             cells = [table, name, *map(number, values), number(statistics.fmean(values)), distance]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def apart(ours: list[float], theirs: list[float]) -> float:
+    """The mean absolute difference."""
+    return statistics.fmean(abs(a - b) for a, b in zip(ours, theirs, strict=True))
+
+
+def nearest(results: Path = RESULTS) -> str:
+    """How far the runs are from each row of the paper over tasks 2 to 10: all classes, then the new ones."""
+    heads = ["table", "run", "n", *PAPER_ROWS.values(), *(f"new: {name}" for name in PAPER_ROWS.values())]
+    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * (len(heads) - 2)]
+    for table, column in TABLES.items():
+        curves = [paper.curve((*place(column), "icarl", loss)) for loss in PAPER_ROWS]
+        for g in groups_of(table, results):
+            cells = [table, g.name, str(len(g.complete))]
+            for part in ("all", "new"):
+                every = [[row["cnn"][part] for row in run.result.tasks[1:]] for run in g.complete]
+                ours = [statistics.fmean(task) for task in zip(*every, strict=True)]
+                distances = [apart(ours, curve[part][1:]) for curve in curves if curve is not None]
+                least = min(distances)
+                cells += [f"**{number(d)}**" if d == least else number(d) for d in distances]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -85,8 +109,10 @@ def paired(g: Group, base: Group) -> list[tuple[Tasks, Tasks]]:
 
 def main(argv: list[str] | None = None) -> int:
     parser = printing.parser(__doc__)
-    parser.add_argument("--gains", action="store_true")
-    make = gains if parser.parse_args(argv).gains else by_task
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--gains", dest="make", action="store_const", const=gains, default=by_task)
+    which.add_argument("--nearest", dest="make", action="store_const", const=nearest)
+    make = parser.parse_args(argv).make
     return printing.answered(lambda: print(make()))
 
 

@@ -212,9 +212,17 @@ SHARED: list[Values] = [  # WA and BiC have factors of their own
 ]
 WEAKER: list[Values] = [{"reading": "normalised", "gamma1": 0}, {"reading": "averaged", "gamma2": 0}]
 STRONGER: list[Values] = [{"reading": "normalised", "gamma2": gamma2} for gamma2 in (2, 4)]
+ADJUSTED: dict[str, Values] = {  # the default of each, and logits adjusted
+    "normalised": {"reading": "normalised", "adjust": 1},
+    "averaged": {"reading": "averaged", "adjust": 1},
+}
 LONG_TAIL_ALONE: dict[str, list[Values]] = {
-    "icarl": STRONGER, "wa": SHARED, "bic": SHARED, "der": WEAKER, "foster": WEAKER
-}  # fmt: skip
+    "icarl": [*STRONGER, ADJUSTED["normalised"]],
+    "wa": [*SHARED, ADJUSTED["normalised"]],
+    "bic": SHARED,
+    "der": [*WEAKER, ADJUSTED["averaged"]],
+    "foster": [*WEAKER, ADJUSTED["averaged"]],
+}
 
 
 def readings_on_hosts() -> Runs:

@@ -17,7 +17,7 @@ class FeatureReplay(jioc.Method):
     """loss(x, y) = CE(z, y) + 1 - cos(f, f')"""
 
     def loss(self, batch, out, old, task):
-        terms = {"cls": cross_entropy(out.logits, batch.y)}
+        terms = {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         if old is not None:
             terms["features"] = 1 - F.cosine_similarity(out.features, old.features)
         return terms

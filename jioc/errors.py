@@ -112,6 +112,11 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in signs)
 
 
+def is_of_the_device(error: BaseException) -> bool:
+    """Whether the machine failed, not what it was given: no memory left, or an error of the GPU."""
+    return is_out_of_memory(error) or type(error).__name__ == "AcceleratorError"
+
+
 def is_of_a_file(error: BaseException) -> TypeGuard[OSError]:
     """Whether the file system refuses a name, which says all that a person needs."""
     return isinstance(error, OSError) and error.filename is not None and bool(error.strerror)

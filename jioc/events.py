@@ -21,6 +21,7 @@ class Start:
     sizes: list[int]  # classes of each task
     classes: list[str]  # in the order they are learnt
     counts: list[int]  # training images of each class
+    memory: int | None  # exemplars in all; None: as many as there are images
     device: str
     precision: str
     done: int
@@ -31,7 +32,7 @@ class Epoch:
     """An epoch has ended: a line of log.jsonl."""
 
     task: int  # 1 for the first
-    stage: str  # first, later or second
+    stage: str  # first, later, second or rebalance
     epoch: int  # 1 for the first of the stage
     epochs: int  # of the stage
     lr: float

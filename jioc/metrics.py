@@ -47,7 +47,13 @@ def summary(rows: list[TaskRow], readouts: list[str]) -> dict[str, Figures]:
     return figures
 
 
-def _forgetting(after: list[Accuracy]) -> float:
-    """Mean drop from the best to the final accuracy of past tasks; after[t]: accuracies after task t."""
-    columns = [[row.per_task[s] or 0.0 for row in after[s:]] for s in range(len(after) - 1)]
-    return sum(max(column) - column[-1] for column in columns) / len(columns)
+def _forgetting(after: list[Accuracy]) -> float | None:
+    """Mean drop from the best to the final accuracy of past tasks; after[t]: accuracies after task t.
+
+    None if a task has no final one: its test images may have become training images of a model.
+    """
+    columns = [[row.per_task[s] for row in after[s:]] for s in range(len(after) - 1)]
+    known = [[value for value in column if value is not None] for column in columns]
+    if any(column[-1] is None for column in columns):
+        return None
+    return sum(max(column) - column[-1] for column in known) / len(known)

@@ -26,7 +26,7 @@ def test_a_first_task_has_no_old_classes_and_uneven_tasks_are_told_apart() -> No
     assert accuracy(torch.tensor([[0], [1], [1]]), torch.tensor([0, 1, 2]), (2, 1))["per_task"] == [100, 0]
 
 
-def row(every: float, per_task: list[float], **readouts: Accuracy) -> TaskRow:
+def row(every: float, per_task: list[float | None], **readouts: Accuracy) -> TaskRow:
     cnn = Accuracy(all=every, per_task=per_task)
     return TaskRow(task=len(per_task), classes=[0, 1], cnn=cnn, readouts=readouts)
 
@@ -37,6 +37,13 @@ def test_a_run_counted_by_hand() -> None:
     assert figures["average"]["cnn"] == pytest.approx(70) and figures["last"]["cnn"] == 50
     assert figures["forgetting"]["cnn"] == pytest.approx(((90 - 40) + (70 - 70)) / 2)
     assert figures["average"]["nme"] is None
+
+
+def test_what_was_not_measured_is_not_forgotten() -> None:
+    missing = [row(90, [90]), row(70, [None, 60]), row(50, [40, 70, 40])]
+    assert summary(missing, ["cnn"])["forgetting"]["cnn"] == pytest.approx(((90 - 40) + (70 - 70)) / 2)
+    gone = [row(90, [90]), row(70, [80, 60]), row(50, [None, 70, 40])]
+    assert summary(gone, ["cnn"])["forgetting"]["cnn"] is None
 
 
 def test_a_read_out_that_no_entry_names_is_averaged_where_every_task_has_it() -> None:

@@ -36,7 +36,13 @@ def rescale(config: Config, length: float, rate: float = 1.0) -> dict[str, Any]:
     return stages
 
 
+def stages(config: Config, task: int) -> dict[str, int]:
+    """The stages of a task (0 for the first) with their epochs; 0 for one that the method does not have."""
+    trained = ("first",) if task == 0 else ("later", "second")
+    epochs = {name: getattr(config, name).epochs or 0 for name in trained}
+    return epochs | {"rebalance": config.rebalance_epochs or 0}
+
+
 def total_epochs(config: Config, task: int) -> int:
     """Epochs that a task (0 for the first) trains, a second stage and a rebalanced head included."""
-    stages = [config.first] if task == 0 else [config.later, config.second]
-    return sum(stage.epochs or 0 for stage in stages) + (config.rebalance_epochs or 0)
+    return sum(stages(config, task).values())

@@ -95,7 +95,8 @@ class FOSTER(Method):
         self.boosted.eval().requires_grad_(False)
 
     def _compress(self, task: Task, counts: list[int], fit: Fit) -> None:
-        self.balance = class_balance(counts, self.options.beta2).to(self.net.head.weight)
+        beta2 = 0.0 if self.prior is not None else self.options.beta2  # 0: all alike, as they were learnt
+        self.balance = class_balance(counts, beta2).to(self.net.head.weight)
         self.net.grow(task.n_new, self.generator)
         self.compressing = True
         fit(stage="second", loss=self.compression)

@@ -66,6 +66,7 @@ class PODNet(Method):
             balanced, features = self.memory.on_trial(), partial(data.features, self.net)
             balanced.update(data.classes, features, data.generator, classes=task.n_old)
             if len(balanced):
+                self.prior = None  # as many images of each class
                 fit(self, task, data.of(balanced.index), stage="second")
         self.remember(task, data)
         self.keep_teacher()

@@ -82,7 +82,8 @@ def load_method(word: str) -> "type[Method]":
 
 def _from_file(path: Path) -> "type[Method]":
     refuse_if(not path.is_file(), f"there is no method file {str(path)!r}")
-    own = _IN_FILES.get(imported(path).__name__, [])
+    registered = _IN_FILES.get(imported(path).__name__, [])  # some by an import that failed later on
+    own = [*{cls.__qualname__: cls for cls in registered}.values()]
     refuse_if(len(own) != 1, f"{str(path)!r} registers {len(own)} methods; a method file registers one")
     return own[0]
 

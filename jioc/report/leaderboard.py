@@ -30,6 +30,7 @@ AUGMENTED = {
 }
 MIXED = {"none": "", "mixup": "Mixup", "cutmix": "CutMix"}
 HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have a linear one
+ON_BOARD = {"order", "order_seed", "long_tail_order", "augment", "mix", "stem", "weights", "memory_bytes"}
 HEAD_COLUMNS = ["average", "last", "forgetting", "parameters", "bytes of the model", "seconds"]
 
 
@@ -116,7 +117,7 @@ def _ours(g: Group, figure: dict[Board, str]) -> Entry:
     commits = ", ".join(dict.fromkeys(run.commit for run in g.complete if run.commit))
     return Entry(
         board,
-        g.name,
+        _full_name(g),
         f"ours, {commits or 'commit unknown'}",
         mean_std(values[0])[0],
         [*map(seeds_figure, values), *map(_whole, (number, number and 4 * number, mean_std(seconds)[0]))],
@@ -125,22 +126,39 @@ def _ours(g: Group, figure: dict[Board, str]) -> Entry:
     )
 
 
+def _full_name(g: Group) -> str:
+    """Its name, and the departures that it shares with its place and the board does not tell."""
+    departing = labels.departures(g.config, g.spec)
+    flags = labels.as_flags({path: value for path, value in departing.items() if path not in ON_BOARD})
+    parts = [g.name, *(flag for flag in flags if flag not in g.name.split(", "))]
+    if held := g.config.get("holdout"):
+        parts.append(f"{100 * held:g} % left aside")
+    return ", ".join(parts)
+
+
 def board_of(g: Group) -> Board:
     """The board on which a setting stands."""
     c, result = g.config, g.complete[0].result
+    departing = labels.departures(c, g.spec)
     tail = None if c.get("long_tail") is None else labels.show(c["long_tail"])
+    if tail is not None and "long_tail_order" in departing:
+        tail += f" ({departing['long_tail_order']} order)"
     order = list(c.get("order") or [])
-    ordered = (
-        "in their order" if order == sorted(order, key=str) or order == list(range(len(order))) else "own"
-    )
+    if order:
+        as_named = order == sorted(order, key=str) or order == list(range(len(order)))
+        ordered = "in their order" if as_named else "in an order of their own"
+    else:
+        seed = departing.get("order_seed")
+        ordered = "" if seed is None else f"in the order of seed {seed}"
     words = [AUGMENTED.get(str(c.get("augment")), ""), MIXED.get(str(c.get("mix", "none")), "")]
     stem = c.get("stem")
     network = str(c.get("backbone")) + (f", stem {stem}" if stem not in (None, "cifar") else "")
+    network += ", pretrained" if c.get("weights") else ""
     return (
         labels.data_name(g),
         tail,
         labels.tasks_of(g),
-        ordered if order else "",
+        ordered,
         " + ".join(word for word in words if word) or "none",
         network,
         exemplar_bytes(g, sum(result.counts), len(result.classes)),

@@ -94,10 +94,16 @@ def _pretrained(config: Config, spec: Spec) -> None:
     )
 
 
+def keeps_nothing(config: Config, spec: Spec) -> bool:
+    """Whether a method that keeps exemplars has room for none."""
+    room = config.memory or config.memory_per_class or config.memory_bytes
+    return spec.memory == "exemplars" and not room
+
+
 def _memory(config: Config, spec: Spec) -> None:
     """Refuse a memory that the method or JIOC cannot work with."""
     outputs = config.coordination.coordinate in ("oc", "jioc")
-    empty = config.memory == 0 and spec.memory == "exemplars" and config.memory_per_class is None
+    empty = keeps_nothing(config, spec)
     nothing = "--memory 0 keeps no exemplars"
     refuse_if(
         spec.memory == "none" and outputs,
@@ -117,8 +123,7 @@ def _memory(config: Config, spec: Spec) -> None:
 
 def _adjustment(config: Config, spec: Spec) -> None:
     """Refuse to adjust logits where old classes have no images to count, or the loss is not made for it."""
-    empty = config.memory == 0 and config.memory_per_class is None
-    none = spec.memory == "none" or (empty and spec.memory == "exemplars")
+    none = spec.memory == "none" or keeps_nothing(config, spec)
     refuse_if(config.adjust and none, "--adjust counts the images of old classes, and no exemplar is kept")
     refuse_if(
         config.adjust and not spec.adjusts,
@@ -140,8 +145,7 @@ def _rebalance(config: Config, spec: Spec) -> None:
         not spec.rebalances,
         f"{word} is for one linear head that answers; the entry of {spec.name} does not say rebalances=True",
     )
-    empty = config.memory == 0 and config.memory_per_class is None and config.memory_bytes is None
-    refuse_if(empty and spec.memory == "exemplars", f"{word} needs images of old classes, and none is kept")
+    refuse_if(keeps_nothing(config, spec), f"{word} needs images of old classes, and none is kept")
 
 
 def _mix(config: Config) -> None:

@@ -15,14 +15,19 @@ from torch import Tensor, nn
 
 from jioc.training.execution import Body, Sums
 
+RUNNING = ("running_mean", "running_var")  # buffers of batch normalisation; others may be masks
+
 
 class WeightAverage:
     """The average of the parameters that a stage trains, and of the running statistics that it changes."""
 
     def __init__(self, beta: float, trained: list[nn.Parameter], nets: nn.Module):
-        training = [module for module in nets.modules() if module.training]
-        buffers = [b for module in training for b in module.buffers(recurse=False) if b.is_floating_point()]
-        self.weights: list[Tensor] = [*(p.data for p in trained), *buffers]
+        statistics = [
+            value
+            for module in nets.modules() if module.training
+            for name, value in module.named_buffers(recurse=False) if name in RUNNING
+        ]  # fmt: skip
+        self.weights: list[Tensor] = [*(p.data for p in trained), *statistics]
         self.average = [torch.zeros_like(w) for w in self.weights]
         self.steps = torch.zeros((), dtype=torch.float64, device=self.weights[0].device)
         self.beta = beta

@@ -34,6 +34,7 @@ class Plan:
     execution: Execution
     world: World = ALONE
     weights: Pretrained | None = None  # of the backbone, where the run begins with some
+    notes: tuple[str, ...] = ()  # to tell as it begins
 
 
 def network_plan(config: Config, channels: int) -> dict[str, Any]:

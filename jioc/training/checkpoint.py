@@ -28,12 +28,13 @@ from safetensors.torch import save
 from torch import Tensor
 
 from jioc.device.distributed import ALONE, World
-from jioc.errors import Failed, Interrupted, fail_if, first_line, is_out_of_memory
+from jioc.errors import Failed, Interrupted, fail_if, first_line, is_of_the_device
 from jioc.files import flush_folder, from_json, open_regular, read_bytes, write
-from jioc.training.store import Store
+from jioc.training.store import Store, is_checkpoint
 
 State = dict[str, Any]
 KEEP = 2  # checkpoints
+RARELY = 20  # a checkpoint within a stage waits for this many times the seconds that the last one took
 STATE = re.compile(r"begin|now|stage\d+")  # the names of a checkpoint's files, beside checksums.json
 # what states raise that were written, with right checksums, by something else than this program
 DAMAGED = (OSError, ValueError, TypeError, LookupError, AttributeError, RuntimeError, SafetensorError)
@@ -88,6 +89,7 @@ def unpack(path: Path) -> State:
 class Checkpointer:
     """Keeps a run resumable. `snapshot()` gives the state of the whole run, `restore(state)` takes it up.
 
+    `restore` returns False for the state of a run that has learnt nothing and begins anew.
     With several processes the first has the store, and sends the others what it reads there.
     """
 
@@ -96,7 +98,7 @@ class Checkpointer:
         store: Store | None,
         every: float,
         snapshot: Callable[[], State],
-        restore: Callable[[State], None],
+        restore: Callable[[State], bool],
         stop: Callable[[], bool] | None = None,
         world: World = ALONE,
     ):
@@ -106,11 +108,12 @@ class Checkpointer:
         self._stage, self._resuming = 0, False  # of this task
         self._source: Path | None = None  # the checkpoint that is resumed from
         self._last = time.monotonic()  # when the last one was written
+        self._took = 0.0  # seconds it took
 
     # --- between tasks ---
 
     def resume(self, note: Callable[[str], None]) -> bool:
-        """Restore the newest whole checkpoint; return whether there is one."""
+        """Restore the newest whole checkpoint; return whether the run goes on from one."""
         state = self.world.broadcast(self._restore_newest(note) if self.world.first else None)
         if state is not None and not self.world.first:
             self.restore(state)
@@ -126,18 +129,21 @@ class Checkpointer:
             try:
                 self._states = verified(folder)
                 begin = unpack(folder / "begin")
-                self.restore(begin)
+                goes_on = self.restore(begin)
                 latest = unpack(folder / list(self._states)[-1])
                 self.store.cut_log(latest["log"])
             except DAMAGED as error:
-                if is_out_of_memory(error):
+                if is_of_the_device(error):
                     raise
                 note(f"checkpoint {folder.name} is damaged and not used: {first_line(error)}")
                 continue
-            for damaged in folders[: folders.index(folder)]:
-                shutil.rmtree(damaged)  # or the next checkpoint would take over its states
+            for damaged in folders[: folders.index(folder)]:  # or the next would take over its states
+                shutil.rmtree(set_aside(damaged), ignore_errors=True)
+                damaged.rename(set_aside(damaged))
             self._source = folder
-            return begin
+            if not goes_on and len(self._states) > 1:
+                self.restore(latest)  # which has learnt something, and refuses
+            return begin if goes_on else None
         kept = [name for name in ("result.json", "model.json") if (self.store.folder / name).exists()]
         fail_if(
             folders or kept,
@@ -170,7 +176,7 @@ class Checkpointer:
         try:
             self.restore(state)
         except DAMAGED as error:
-            if is_out_of_memory(error):
+            if is_of_the_device(error):
                 raise
             where = "the checkpoint" if self._source is None else repr(str(self._source))
             why = f"its state {name!r} is damaged: {first_line(error)}"
@@ -186,7 +192,8 @@ class Checkpointer:
 
     def end_epoch(self, progress: Callable[[], State]) -> None:
         """Save the run within a stage, if the last checkpoint is old enough."""
-        if self.store is not None and time.monotonic() - self._last >= self.every:
+        due = time.monotonic() - self._last >= max(self.every, RARELY * self._took)
+        if self.store is not None and due:
             self._write("now", self.snapshot() | {"progress": progress()})
 
     def save_and_stop_if_asked(self, progress: Callable[[], State]) -> None:
@@ -213,7 +220,7 @@ class Checkpointer:
         """The checkpoints, newest first."""
         assert self.store is not None
         return sorted(
-            (f for f in self.store.checkpoints.iterdir() if _is_checkpoint(f)),
+            (f for f in self.store.checkpoints.iterdir() if is_checkpoint(f)),
             key=lambda f: int(f.name),
             reverse=True,
         )
@@ -222,7 +229,7 @@ class Checkpointer:
         """Write a checkpoint: this state, and the earlier ones of this task."""
         if self.store is None:
             return
-        folders = self._folders()
+        started, folders = time.monotonic(), self._folders()
         number = int(folders[0].name) + 1 if folders else 1
         temporary = self.store.checkpoints / f".{number:06d}.partial"
         shutil.rmtree(temporary, ignore_errors=True)
@@ -236,6 +243,7 @@ class Checkpointer:
             for folder in folders[KEEP - 1 :]:
                 shutil.rmtree(folder)
         self._last = time.monotonic()
+        self._took = self._last - started
 
     def _fill(self, temporary: Path, name: str, state: State, folders: list[Path]) -> None:
         temporary.mkdir()
@@ -248,8 +256,9 @@ class Checkpointer:
         write(temporary / "checksums.json", json.dumps(self._states).encode())
 
 
-def _is_checkpoint(path: Path) -> bool:
-    return path.name.isdecimal() and path.is_dir() and not path.is_symlink()
+def set_aside(damaged: Path) -> Path:
+    """Where a checkpoint that cannot be used stays, for whoever wants to know why."""
+    return damaged.with_name(f"{damaged.name}.damaged")
 
 
 def _take_over(name: str, checksum: str, folders: list[Path], into: Path) -> None:

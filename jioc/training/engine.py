@@ -87,7 +87,8 @@ class Engine:
         assert schedule.epochs is not None
         net = method.net if net is None else net
         self._round_teacher(method)
-        trained = [p for p in (net.parameters() if params is None else params) if p.requires_grad]
+        asked = [*(net.parameters() if params is None else params)]
+        trained = [p for p in asked if p.requires_grad]
         loss = loss or method.loss
         if coordination is OWN:
             coordination = None if stage == "second" and loss != method.loss else method.coordination
@@ -103,7 +104,8 @@ class Engine:
         nets.train(train_mode)
         if self.world.size > 1 and self.world.bn == "synchronised":
             batchnorm.synchronise(net)
-        wrapped, mixed = self.world.wrap(net, trained), params is None
+        wrapped = self.world.wrap(net, trained)
+        mixed = {*net.parameters()} <= {*asked}
         body: Body = partial(self.step, method, task, wrapped, loss, coordination, optimiser, mixed)
         changing = [optimiser.state[p]["momentum_buffer"] for p in trained]  # beside the weights
         average = WeightAverage(self.ema, trained, nets) if self.ema else None

@@ -137,5 +137,5 @@ def map_images(
     `size`: of each part; by default as many images as memory has room for.
     """
     net.eval()
-    with cudnn_benchmark_off():
+    with cudnn_benchmark_off(images.device):
         return world.map_sharded(function, index.split(size or at_once(images)))

@@ -94,8 +94,11 @@ def set_up_torch(execution: Execution, deterministic: bool) -> None:
 
 
 @contextmanager
-def cudnn_benchmark_off() -> Iterator[None]:
+def cudnn_benchmark_off(device: torch.device) -> Iterator[None]:
     """Keep cuDNN from measuring its algorithms again for each new size of batch, within."""
+    if device.type != "cuda":
+        yield
+        return
     with streams.capture_lock():
         before = torch.backends.cudnn.benchmark
         torch.backends.cudnn.benchmark = False
@@ -185,7 +188,7 @@ class GraphSteps(EagerSteps):
     def _captured(self, size: int, caller: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
         # an epoch's last, odd batch is one of many: measuring algorithms for it costs more than it saves
-        tuning = nullcontext() if size == self.sizes[0] else cudnn_benchmark_off()
+        tuning = nullcontext() if size == self.sizes[0] else cudnn_benchmark_off(self.device)
         with streams.capture_lock(), tuning, torch.cuda.stream(stream := streams.capture_stream(caller)):
             stream.wait_stream(caller)
             noise, live = self.noise.get_state(), [*self.live(), self.place]

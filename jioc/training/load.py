@@ -14,7 +14,7 @@ from torch import Tensor
 from jioc.config import Config, index, make, upgraded
 from jioc.data import catalogue
 from jioc.device.pick import pick_device
-from jioc.errors import Refused, first_line, refuse_if
+from jioc.errors import Refused, first_line, is_of_the_device, refuse_if
 from jioc.files import open_regular
 from jioc.methods import base, load_method, of_model
 from jioc.nets import incremental
@@ -111,6 +111,8 @@ def _as_refusal(folder: Path, part: str = "a part") -> Iterator[None]:
     except KeyError as error:
         why = f"it lacks {first_line(error)}"
     except (ValueError, TypeError, AttributeError, IndexError, RuntimeError, finite.NotFinite) as error:
+        if is_of_the_device(error):
+            raise
         why = first_line(error)
     else:
         return

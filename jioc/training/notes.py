@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from jioc.errors import sentence
 from jioc.events import Epoch
 from jioc.methods import Spec
 
@@ -15,6 +16,13 @@ PIECE_BY_PIECE = "on several processes a step is launched piece by piece, not fr
 
 def unreadable_code(method: str) -> str:
     return f"the code of {method!r} cannot be read, so that a change of it will not be noticed"
+
+
+def broke_on_noise(method: str, error: Exception) -> str:
+    return (
+        f"{method!r} stopped in a trial of two small tasks of noise ({sentence(error)}); "
+        "if that is not for want of real images, the run will stop there too"
+    )
 
 
 def at_chance(last: Epoch, sizes: Sequence[int], spec: Spec) -> str | None:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from jioc.config import Config, index
 from jioc.data import scenario as scenarios
@@ -18,9 +19,10 @@ from jioc.data.dataset import Dataset
 from jioc.device import distributed, pick
 from jioc.errors import Refused, refuse_if
 from jioc.methods import Spec, find_method, registry
+from jioc.methods.base import Method
 from jioc.nets.incremental import drawing_from
 from jioc.resolve.validate import small_memory
-from jioc.training import build
+from jioc.training import build, notes
 from jioc.training.execution import Execution, choose_execution, set_up_torch
 from jioc.training.finite import NotFinite
 from jioc.training.runner import Run
@@ -45,8 +47,8 @@ def preflight(
     streamed = build.streams(config.stream, dataset, scenario, device)
     execution = choose_execution(config, device, world)
     weights = build.pretrained(config, dataset.channels) if begins else None
-    if not registry.is_ours(registry.load_method(config.method)):
-        try_method(config, dataset)
+    ours = registry.is_ours(registry.load_method(config.method))
+    broke = None if ours else try_method(config, dataset)
     if world.size > 1:
         rows = np.concatenate([*scenario.train, *scenario.test, dataset.train_y, dataset.test_y])
         images = dataset.record.get("fingerprint"), hashlib.sha256(rows.tobytes()).hexdigest()
@@ -54,7 +56,8 @@ def preflight(
         world.must_agree("images", images)
         world.must_agree("pretrained weights", weights and weights.about["sha256"])
     set_up_torch(execution, config.deterministic)
-    return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world, weights)
+    found = () if broke is None else (notes.broke_on_noise(spec.name, broke),)
+    return build.Plan(config, spec, dataset, scenario, device, streamed, execution, world, weights, found)
 
 
 def _exemplars(config: Config, dataset: Dataset, classes: int, spec: Spec) -> None:
@@ -77,20 +80,41 @@ def _exemplars(config: Config, dataset: Dataset, classes: int, spec: Spec) -> No
 # --- the trial of a method that is not ours ---
 
 
-def try_method(config: Config, dataset: Dataset) -> None:
+def try_method(config: Config, dataset: Dataset) -> Exception | None:
     """Let the method learn two tasks of noise, a step for each stage, and refuse it if it breaks a rule.
 
-    Nothing of it reaches the run. Some methods need what only a whole run gives: an error of their own says
-    nothing here, and the run follows.
+    Nothing of it reaches the run. Some methods need what only a whole run gives, so an error of their own is
+    returned and stops nothing.
     """
     with _random_state_kept():
         run = trial(config, dataset)
+        calls = _counted(run.method)
         try:
             run.learn_next()
             run.learn_next()
         except Exception as error:
             if isinstance(error, Refused) and not isinstance(error, NotFinite):
                 raise
+            return error
+    refuse_if(
+        config.adjust and not calls,
+        f"--adjust: the loss of {run.spec.name} does not call `self.adjusted`, so that nothing would change; "
+        "its cls is, say, cross_entropy(self.adjusted(out.logits), batch.y)",
+    )
+    return None
+
+
+def _counted(method: Method) -> list[None]:
+    """A list that grows with each call of the method's `adjusted`."""
+    calls: list[None] = []
+    usual = method.adjusted
+
+    def adjusted(logits: Tensor) -> Tensor:
+        calls.append(None)
+        return usual(logits)
+
+    method.adjusted = adjusted  # type: ignore[method-assign]
+    return calls
 
 
 def trial(config: Config, dataset: Dataset) -> Run:

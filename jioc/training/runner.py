@@ -110,9 +110,10 @@ class Run:
         return self.result()
 
     def load_weights(self) -> None:
-        """Begin with the pretrained weights, if there are any."""
-        if self.plan.weights is not None:
-            self.method.net.load_pretrained(self.plan.weights)
+        """Begin with the pretrained weights, if there are any; read them where the run was to go on."""
+        weights = self.plan.weights or build.pretrained(self.config, self.dataset.channels)
+        if weights is not None:
+            self.method.net.load_pretrained(weights)
 
     def _finished(self) -> Result | None:
         """The result of a run that has ended before: it stays, whatever became of its checkpoints."""
@@ -249,15 +250,18 @@ class Run:
             self.note(notes.PIECE_BY_PIECE)
         if self.keeps_all:
             self.note(notes.ALL_KEPT)
-        if not self.spec.trains and self.plan.weights is None and not self.done:
+        if not self.spec.trains and self.config.weights is None and not self.done:
             self.note(notes.UNTRAINED)
         if self.store is not None and self.record.sha256 is None and not registry.is_ours(type(self.method)):
             self.note(notes.unreadable_code(self.spec.name))
+        for text in self.plan.notes:
+            self.note(text)
         self.tell(
             Start(
                 sizes=list(self.scenario.sizes),
                 classes=self.scenario.classes,
                 counts=self.scenario.counts,
+                memory=self.method.memory.total,
                 device=self.environment.device or "",
                 precision=self.plan.execution.precision,
                 done=self.done,
@@ -327,8 +331,11 @@ class Run:
             "seconds": self.spent + time.perf_counter() - self.started,
         }
 
-    def restore(self, state: checkpoint.State) -> None:
-        """Take up a snapshot; refuse one of other images, another kind of device, or a changed method."""
+    def restore(self, state: checkpoint.State) -> bool:
+        """Take up a snapshot; refuse one of other images, another kind of device, or a changed method.
+
+        Return False where nothing is learnt yet and the method has changed: the run begins with it as it is.
+        """
         where = {"cpu": "the CPU", "cuda": "a CUDA device"}[state["device"]]
         refuse_if(
             state["device"] != self.device.type,
@@ -338,7 +345,7 @@ class Run:
         begins = not learnt and state["method_sha256"] != self.record.sha256
         self._refuse_others(state["images"], None if begins else state["method_sha256"])
         if begins:
-            return  # with the method as it is
+            return False
         if state["processes"] != self.world.size and self.config.bn == "per-process":
             self.note(
                 f"this run began on {counted(state['processes'], 'process')}, "
@@ -357,3 +364,4 @@ class Run:
         self.commits = [*dict.fromkeys([*state["commits"], *self.commits])]
         self.engine.trained, self.engine.seconds = int(state["trained"]), float(state["fit_seconds"])
         self.spent, self.started = float(state["seconds"]), time.perf_counter()
+        return True

@@ -98,7 +98,13 @@ def has_checkpoint(folder: Path) -> bool:
     """Whether a run in a folder has something to go on from, or has ended."""
     with os_errors(f"the run's folder {str(folder)!r} cannot be used"):
         checkpoints = folder / "checkpoint"
-        return (folder / "result.json").exists() or (checkpoints.is_dir() and any(checkpoints.iterdir()))
+        whole = checkpoints.is_dir() and any(map(is_checkpoint, checkpoints.iterdir()))
+        return whole or (folder / "result.json").exists()
+
+
+def is_checkpoint(path: Path) -> bool:
+    """Whether a checkpoint was written there in full: another name is that of one under way."""
+    return path.name.isdecimal() and path.is_dir() and not path.is_symlink()
 
 
 def refuse_taken(folder: Path, config: Config, resume: bool) -> None:

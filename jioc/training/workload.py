@@ -5,10 +5,11 @@ stage; the run's own events correct that as they come.
 """
 
 from jioc.config import Config
+from jioc.config.schedule import stages
 from jioc.events import Epoch, Start, Training
 from jioc.methods import Spec
 
-ORDER = {"first": 0, "later": 0, "second": 1}  # of the stages of a task
+ORDER = {"first": 0, "later": 0, "second": 1, "rebalance": 2}  # of the stages of a task
 Stage = tuple[int, str]  # of a task, 1 for the first
 
 
@@ -18,8 +19,7 @@ class Workload:
     def __init__(self, config: Config, spec: Spec, start: Start):
         self.expected: dict[Stage, float] = {}  # images of each stage of every task
         for t in range(len(start.sizes)):
-            for stage in ("first",) if t == 0 else ("later", "second"):
-                epochs = getattr(config, stage).epochs or 0
+            for stage, epochs in stages(config, t).items():
                 self.expected[t + 1, stage] = epochs * _images(config, spec, start, t)
         self.seen: dict[Stage, int] = {}  # images that each stage has trained on
         self.factor: dict[str, float] = {}  # images of a stage, relative to what was expected
@@ -56,5 +56,5 @@ def _images(config: Config, spec: Spec, start: Start, t: int) -> int:
         return new
     if spec.memory == "all":
         return new + sum(start.counts[:old])
-    quota = config.memory_per_class or (config.memory or 0) // old
+    quota = config.memory_per_class or (start.memory or 0) // old
     return new + sum(min(quota, n) for n in start.counts[:old])

@@ -24,7 +24,9 @@ def test_the_progress_names_task_epoch_terms_speed_and_time_left(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     config = resolve(settings.make(method="icarl", **small))
     with Console(config, tmp_path) as console:
-        console(Start([4, 3, 3], list("0123456789"), [9] * 10, device="cpu", precision="fp32", done=0))
+        console(
+            Start([4, 3, 3], list("0123456789"), [9] * 10, memory=60, device="cpu", precision="fp32", done=0)
+        )
         for epoch in (1, 2, 3):
             terms = {"cls": 0.5, "kd": 0.25}
             console(Epoch(1, "first", epoch, 4, 0.1, 36, terms, seconds=1.0, images_per_second=5120.4))
@@ -43,7 +45,9 @@ def test_a_file_gets_lines_within_an_epoch_and_the_next_steps(
     monkeypatch.setattr("jioc.cli.console.PLAIN_EVERY", 0.0)
     config = resolve(settings.make(method="icarl", **small))
     with Console(config, Path("a folder")) as console:
-        console(Start([4, 3, 3], list("0123456789"), [9] * 10, device="cpu", precision="fp32", done=0))
+        console(
+            Start([4, 3, 3], list("0123456789"), [9] * 10, memory=60, device="cpu", precision="fp32", done=0)
+        )
         for done in (9, 18, 27):
             time.sleep(0.002)
             console(Training(1, "first", 1, 4, done, total=36))

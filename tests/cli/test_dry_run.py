@@ -105,3 +105,41 @@ def test_a_dry_run_tells_where_the_memory_has_room_for_every_image(
     monkeypatch.setattr(estimate, "SPELL", 0.0)
     estimate.show(resolve(settings.make(method="icarl", **(small | {"memory": memory}))))
     assert ("note: the memory has room for every image" in capsys.readouterr().err) == (memory == 2000)
+
+
+LOOKS = """
+from dataclasses import replace
+import jioc
+from jioc.losses import cross_entropy
+from jioc.methods import SPECS
+
+@jioc.register(replace(SPECS["replay"], name="looks", title="Looks", adjusts=False))
+class Looks(jioc.Method):
+    def loss(self, batch, out, old, task):
+        return {"cls": cross_entropy(out.logits, batch.y)}
+
+    def learn(self, task, data, fit):
+        super().learn(task, data, fit)
+        data.features(self.net, data.new, unit=False)
+"""
+
+
+def test_a_method_that_asks_for_plain_features_can_be_measured(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "looks.py").write_text(LOOKS)
+    monkeypatch.setattr(estimate, "pace", lambda *parts, **how: 1.0)
+    config = resolve(settings.make(method=str(tmp_path / "looks.py"), **small))
+    assert estimate.measured(Run(preflight(config, load_dataset(config)))).images > 0
+
+
+def test_a_hint_that_cannot_be_measured_stops_no_run(
+    small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(run: Run) -> None:
+        raise IndexError("no features of noise")
+
+    monkeypatch.setattr(estimate, "measured", broken)
+    monkeypatch.setattr(estimate, "LONG", 0)
+    config = resolve(settings.make(method="icarl", **small))
+    estimate.note_if_long(preflight(config, load_dataset(config)))

@@ -28,7 +28,7 @@ def play(config: Config, callback: Callback, out: Path | None = None, **_: Any) 
     ran = made(config.method, config.coordination.coordinate, config.seed, alls=[100.0, 90, 80, 70, 60])
     ran = read_out(ran, "unaligned", 100.0) | {"config": plain(config)}
     result = Result.model_validate(ran)
-    callback(Start([2] * 5, result.classes, [100] * 10, device="a CPU", precision="fp32", done=0))
+    callback(Start([2] * 5, result.classes, [100] * 10, memory=20, device="a CPU", precision="fp32", done=0))
     for row in result.tasks:
         stage, epochs = ("first" if row.task == 1 else "later"), 2
         for epoch in range(1, epochs + 1):

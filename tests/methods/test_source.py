@@ -67,6 +67,19 @@ def test_a_run_that_failed_before_it_learnt_anything_goes_on_with_the_mended_fil
     assert ended[0] == ended[1]
 
 
+def test_a_file_whose_import_failed_registers_its_method_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "fails_once.py"
+    ends = "\nimport os\nif os.environ.get('FAILS_ONCE'):\n    raise RuntimeError('not yet')\n"
+    path.write_text(EXAMPLE.read_text().replace("feature-replay", "fails-once") + ends)
+    monkeypatch.setenv("FAILS_ONCE", "yes")
+    with pytest.raises(Refused, match="cannot be imported: RuntimeError: not yet"):
+        registry.load_method(str(path))
+    monkeypatch.delenv("FAILS_ONCE")
+    assert registry.load_method(str(path)).spec.name == "fails-once"
+
+
 def test_a_method_file_that_has_moved_is_the_same_method(tmp_path: Path) -> None:
     path, out = tmp_path / "moving.py", tmp_path / "run"
     path.write_text(EXAMPLE.read_text().replace("feature-replay", "moving"))

@@ -46,6 +46,27 @@ def test_the_parameters_are_those_of_the_network_that_answers(method: str) -> No
     assert leaderboard.parameters(config, [4, 3, 3], 1) == count
 
 
+def test_another_class_order_has_a_board_of_its_own_and_departures_a_name(tmp_path: Path) -> None:
+    runs = [
+        made("der", classes=100, tasks=10, **CIFAR | change)
+        for change in (
+            {"order_seed": 7},
+            {"weights": "w.pth"},
+            {"holdout": 0.1, "judge_by": "test"},
+            {"ema": 0.9},
+        )
+    ]
+    sheets = leaderboard.boards(group(read([keep(tmp_path / "r", *runs)])))
+    rows = {(sheet.title, line.names[1]) for sheet in sheets for line in sheet.lines if line.n}
+    end = "no extra augmentation, resnet32{}, 6,144,000 bytes of exemplars"
+    assert rows == {
+        ("cifar100, 10 tasks, classes in the order of seed 7, " + end.format(""), "DER, order-seed 7"),
+        ("cifar100, 10 tasks, " + end.format(", pretrained"), "DER, weights w.pth"),
+        ("cifar100, 10 tasks, " + end.format(""), "DER, 10 % left aside"),
+        ("cifar100, 10 tasks, " + end.format(""), "DER, ema 0.9"),
+    }
+
+
 def test_rows_are_ranked_among_equals_beside_public_figures(tmp_path: Path) -> None:
     alls = [80.0, 75.0, 70.0, 65.0, 63.0, 62.0, 61.0, 60.0, 59.0, 58.0]
     runs = [

@@ -7,8 +7,10 @@ import os
 import pickle
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import torch
@@ -19,8 +21,9 @@ from helpers.resuming import LONGER, interrupted
 from helpers.runs import collect_notes, outcome
 from jioc.errors import Failed, Refused
 from jioc.files import read_json
-from jioc.training.checkpoint import State, pack, unpack, verified
+from jioc.training.checkpoint import Checkpointer, State, pack, unpack, verified
 from jioc.training.run import run
+from jioc.training.runner import Run
 
 
 def test_a_state_survives_packing(tmp_path: Path) -> None:
@@ -76,6 +79,37 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_used(
     run(**LONGER, out=stopped, resume=True, callback=collect_notes(notes))
     assert len(notes) == 1 and notes[0].startswith(f"checkpoint {newest.name} is damaged and not used")
     assert outcome(stopped) == outcome(alone)
+    assert newest.with_name(f"{newest.name}.damaged").is_dir()  # nothing is thrown away
+
+
+def test_an_error_of_the_device_costs_no_checkpoint(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest, before = interrupted(tmp_path / "run")
+
+    class AcceleratorError(RuntimeError):
+        """As torch calls its own."""
+
+    def broken(run: Run, state: State) -> bool:
+        raise AcceleratorError("CUDA error: an illegal memory access was encountered")
+
+    with monkeypatch.context() as patch, pytest.raises(AcceleratorError):
+        patch.setattr(Run, "restore", broken)
+        run(**LONGER, out=tmp_path / "run", resume=True)
+    assert verified(newest) and verified(before)
+    run(**LONGER, out=tmp_path / "run", resume=True)
+    assert outcome(tmp_path / "run") == outcome(alone)
+
+
+@pytest.mark.parametrize("took, written", [(0.0, True), (1.0, False)])
+def test_a_checkpoint_that_takes_long_comes_rarely(took: float, written: bool) -> None:
+    saved: list[State] = []
+    keeper = Checkpointer(None, 5.0, dict, lambda state: True)
+    keeper.store = cast(Any, object())
+    keeper._write = lambda name, state: saved.append(state)  # type: ignore[method-assign]
+    keeper._last, keeper._took = time.monotonic() - 10.0, took
+    keeper.end_epoch(dict)
+    assert bool(saved) is written
 
 
 def edit(checkpoint: Path, name: str, change: Callable[[State], object]) -> None:

@@ -69,6 +69,17 @@ def test_the_average_is_the_bias_corrected_sum(beta: float) -> None:
     assert net.weight.detach().equal(average.average[0]) and net.bias.detach().equal(torch.zeros(3).double())
 
 
+def test_a_mask_is_not_averaged() -> None:
+    """The average of -inf with itself would be no number."""
+    net = nn.Linear(2, 2).train()
+    net.register_buffer("mask", torch.tensor([0.0, -torch.inf]))
+    average = WeightAverage(0.9, [net.weight], net)
+    for _ in range(3):
+        average.update()
+    average.hand_over()
+    assert net.mask.equal(torch.tensor([0.0, -torch.inf])) and len(average.weights) == 1  # type: ignore[operator]
+
+
 def test_a_stage_ends_with_the_average_of_its_steps() -> None:
     """And so the test, the exemplars, the teacher and the next task have it."""
     beta, seen = 0.8, []

@@ -10,10 +10,10 @@ import torch
 
 from helpers.learning import most_coordination
 from helpers.paths import ROOT
-from helpers.runs import logged
+from helpers.runs import collect_notes, logged
 from jioc.config import make
 from jioc.data.load import load_dataset
-from jioc.errors import Failed
+from jioc.errors import Failed, Refused
 from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
 from jioc.training.preflight import trial, try_method
@@ -114,6 +114,26 @@ if len(batch.y) < 20:
 def test_a_method_that_needs_more_than_a_trial_gives_goes_on_to_the_run(tmp_path: Path) -> None:
     run(method=written(tmp_path, NEEDS_MORE + RIGHT), **QUICK | {"batch_size": 256}, out=tmp_path / "run")
     assert [line["stage"] for line in logged(tmp_path / "run")] == ["first", "later", "second"]
+
+
+def test_an_error_in_the_trial_is_told_before_the_run(tmp_path: Path) -> None:
+    notes: list[str] = []
+    fails_later = "if old is not None and len(batch.y) < 20:\n    missing\n"
+    method = written(tmp_path, fails_later + RIGHT)
+    run(method=method, **QUICK | {"batch_size": 256}, callback=collect_notes(notes))
+    assert notes[0].startswith(
+        "'tried' stopped in a trial of two small tasks of noise (NameError: name 'missing'"
+    )
+
+
+def test_a_loss_that_adds_no_prior_is_refused_with_adjust(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match=r"the loss of tried does not call `self\.adjusted`"):
+        run(method=written(tmp_path), **QUICK, adjust=1.0)
+    run(
+        method=written(tmp_path, RIGHT.replace("out.logits", "self.adjusted(out.logits)")),
+        **QUICK,
+        adjust=1.0,
+    )
 
 
 def test_what_a_trial_did_not_reach_is_refused_in_the_run(tmp_path: Path) -> None:

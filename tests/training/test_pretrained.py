@@ -17,6 +17,7 @@ from jioc.errors import Interrupted, Refused
 from jioc.nets.incremental import backbone
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
+from jioc.training.store import has_checkpoint
 
 TINY = {"backbone": "tiny", "stem": "cifar", "channels": 1, "cosine": False, "maps": False}
 SHORT: dict[str, Any] = {
@@ -49,6 +50,41 @@ def test_preparation_follows_the_weights() -> None:
     assert (without.mean, without.pretrained_lr, without.image_size) == (None, None, 32)
     again = resolve(make(**overlay(plain(look), {"weights": "efficientnet-lite1"})))
     assert (again.backbone, again.image_size) == ("efficientnet-lite1", 240)
+
+
+BREAKS = """
+import jioc
+from dataclasses import replace
+from jioc.losses import cross_entropy
+from jioc.methods import SPECS
+
+@jioc.register(replace(SPECS["replay"], name="breaks", title="Breaks", adjusts=False))
+class Breaks(jioc.Method):
+    def loss(self, batch, out, old, task):
+        LINE
+        return {"cls": 0 * cross_entropy(out.logits, batch.y)}
+"""
+
+
+def test_a_run_that_begins_anew_reads_its_weights_again(tmp_path: Path, weights: Path) -> None:
+    method = tmp_path / "breaks.py"
+    settings = SHORT | {"method": str(method), "weights": str(weights), "backbone": "tiny"}
+    method.write_text(BREAKS.replace("LINE", "assert len(batch.y) < 20"))  # a trial has fewer
+    with pytest.raises(AssertionError):
+        jioc.run(**settings, out=tmp_path / "run")
+    method.write_text(BREAKS.replace("LINE", "pass"))
+    with pytest.raises(Interrupted):
+        jioc.run(**settings, out=tmp_path / "run", resume=True, stop=iter([False, True]).__next__)
+    result = jioc.run(**settings, out=tmp_path / "run", resume=True)
+    assert result.weights is not None
+    assert result.weights["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+
+
+def test_a_checkpoint_under_way_is_none(tmp_path: Path) -> None:
+    (tmp_path / "run" / "checkpoint" / ".000001.partial").mkdir(parents=True)
+    assert not has_checkpoint(tmp_path / "run")
+    (tmp_path / "run" / "checkpoint" / "000001").mkdir()
+    assert has_checkpoint(tmp_path / "run")
 
 
 @pytest.mark.parametrize(

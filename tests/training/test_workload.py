@@ -40,7 +40,7 @@ def test_every_image_is_counted_and_none_is_left_in_the_end(
 
 def test_a_long_epoch_moves_and_a_run_that_goes_on_counts_what_was_done_before() -> None:
     config = resolve(settings.make(method="icarl", memory=20, later={"epochs": 10}, first={"epochs": 4}))
-    start = Start([5, 5], list("0123456789"), [100] * 10, device="", precision="", done=0)
+    start = Start([5, 5], list("0123456789"), [100] * 10, memory=20, device="", precision="", done=0)
     work = Workload(config, SPECS["icarl"], start)
     assert (work.done, work.left) == (0, 4 * 500 + 10 * 520)
     work.update(Training(1, "first", 2, 4, done=128, total=500))
@@ -53,7 +53,7 @@ def test_a_long_epoch_moves_and_a_run_that_goes_on_counts_what_was_done_before()
 
 def test_a_second_stage_that_was_seen_corrects_those_to_come() -> None:
     config = resolve(settings.make(method="bic", memory=20, later={"epochs": 10}, second={"epochs": 2}))
-    start = Start([4, 4, 2], list("0123456789"), [100] * 10, device="", precision="", done=1)
+    start = Start([4, 4, 2], list("0123456789"), [100] * 10, memory=20, device="", precision="", done=1)
     work = Workload(config, SPECS["bic"], start)
     before = 10 * 420 + 2 * 420 + 10 * 216 + 2 * 216
     assert work.left == before
@@ -61,6 +61,16 @@ def test_a_second_stage_that_was_seen_corrects_those_to_come() -> None:
     assert work.left == before - 4200
     work.update(Training(2, "second", 1, 2, done=42, total=42))  # a tenth of what was expected
     assert work.left == 42 + 10 * 216 + 2 * 21.6
+
+
+def test_a_rebalanced_head_and_exemplars_counted_in_bytes_are_expected() -> None:
+    config = resolve(
+        settings.make(method="der", memory_bytes=10**6, rebalance="head", rebalance_epochs=3,
+                      first={"epochs": 4}, later={"epochs": 10})
+    )  # fmt: skip
+    start = Start([5, 5], list("0123456789"), [100] * 10, memory=50, device="", precision="", done=1)
+    work = Workload(config, SPECS["der"], start)
+    assert (work.done, work.left) == ((4 + 3) * 500, (10 + 3) * 550)
 
 
 def test_a_pulse_tells_now_and_then_within_an_epoch(monkeypatch: pytest.MonkeyPatch) -> None:

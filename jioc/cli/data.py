@@ -10,6 +10,8 @@ from jioc.data.sources import archives
 from jioc.errors import refuse_if, refuse_unknown
 from jioc.events import Note
 from jioc.resolve.derive import resolve
+from jioc.resolve.overlay import overlay
+from jioc.resolve.suggest import method_for
 from jioc.terminal import table
 from jioc.text import counted
 
@@ -38,9 +40,9 @@ def main(argv: list[str]) -> int:
     places = "a data set or a folder" if args.action == "check" else "a data set"
     no_name = args.action != "list" and args.name is None
     refuse_if(no_name, f"jioc data {args.action} needs the name of {places}")
-    config = make(
-        **given_values(args, Options), method="finetune", data="digits" if args.name is None else args.name
-    )
+    given = given_values(args, Options) | {"data": "digits" if args.name is None else args.name}
+    suggested = method_for(args.name, trains=False, several=True) if args.action == "check" else None
+    config = make(**overlay(suggested[0] if suggested else {"method": "finetune"}, given))
     if args.action == "list":
         show(catalogue.data_folder(config.data_dir))
     elif args.action == "get":

@@ -22,6 +22,7 @@ from jioc.resolve.overlay import overlay
 from jioc.results import TaskRow
 from jioc.stopping import signals, until
 from jioc.text import BYTES, coordinated, counted, printable
+from jioc.training.notes import already_learnt
 from jioc.training.store import account_folder, locked, model_folder, unfinished
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def main(argv: list[str]) -> int:
     args = build_parser(spec, usual).parse(argv)
     if source is None or args.folder is None:
         raise Refused("jioc learn needs a model and a folder of class folders")
-    refuse_unknown("value of --known", args.known, ("refuse", "add"))
+    refuse_unknown("value of --known", args.known, ("refuse", "add", "skip"))
     given = given_values(args, spec.options)
     config = _resolved(overlay(values, given) | _fixed(values))
     notes = validate.unused(config)
@@ -89,13 +90,14 @@ def teach(
 
     learner = load_model(source, to_learn=True, device=config.device, method=config.method)
     dataset = images_for(learner, folder, config, until(stop, tell))
+    earlier = Path(learner.config.data).name or learner.config.data
+    config = config.model_copy(update={"data": f"{earlier} + {folder.resolve().name}"})
+    taught = learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
     if learner.unknown and tell is not None:
         tell(
             Note("the threshold for unknown images no longer fits; jioc evaluate --fit-unknown fits another")
         )
-    earlier = Path(learner.config.data).name or learner.config.data
-    config = config.model_copy(update={"data": f"{earlier} + {folder.resolve().name}"})
-    return learner.learn(dataset, config=config, known=known, reseed=reseed, callback=tell, stop=stop)  # type: ignore[arg-type]
+    return taught
 
 
 def _keep_account(folder: Path, learner: "Learner") -> Path | None:
@@ -177,8 +179,8 @@ def _refuse_known(source: Path, folder: Path) -> None:
     """Refuse folders of known classes before an image is decoded. Arrays are checked once they are loaded."""
     files = find_dataset(str(folder.absolute())).source == "image_files"
     known = {listing.normalise_name(str(name)) for name in _about(source)["classes"]}
-    again = [repr(name) for name in listing.class_names(folder) if name in known] if files else []
-    refuse_if(again, f"already learnt: {', '.join(again)}; --known add uses their new images too")
+    again = [name for name in listing.class_names(folder) if name in known] if files else []
+    refuse_if(again, already_learnt(again))
 
 
 def build_parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
@@ -214,7 +216,7 @@ def build_parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
         "--known",
         default="refuse",
         metavar="{refuse,add}",
-        help="known classes: refuse them, or add their new images to the model's exemplars (refuse)",
+        help="known classes: refuse them, add their new images, or skip them (refuse)",
     )
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_settings(parser, spec, usual, index.taken_by("learn"))

@@ -114,8 +114,10 @@ def paths_of(arguments: list[str]) -> Iterator[str]:
 
 
 def _on_stdin() -> Iterator[str]:
-    lines = (line.rstrip(b"\r\n") for line in sys.stdin.buffer)
-    return (os.fsdecode(line) for line in lines if line)
+    for line in sys.stdin.buffer:
+        refuse_if(b"\0" in line, "- reads paths from standard input, one a line, and this is no text")
+        if path := line.rstrip(b"\r\n"):
+            yield os.fsdecode(path)
 
 
 def below(folder: str) -> list[str]:

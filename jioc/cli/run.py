@@ -25,6 +25,7 @@ COMMON = (
     *("--data", "--data-dir", "--long-tail", "--tasks", "--memory", "--epochs", "--coordinate"),
     *("--seed", "--device", "--out", "--resume", "--dry-run"),
 )
+SPLITS = ("tasks", "base", "increment", "task_sizes")  # flags that say how many tasks there are
 EXAMPLES = {
     "jioc run icarl": "iCaRL on the digits, which need no files",
     "jioc run icarl --data cifar100 --data-dir DATA --coordinate jioc": "with JIOC, on CIFAR-100",
@@ -102,7 +103,8 @@ def _with_settings_there(argv: list[str]) -> list[str]:
     parser.add("--resume", action="store_true")
     args, rest = parser.parse_known_args(argv)
     named = {word.partition("=")[0] for word in rest}
-    method = any(word in SPECS or scripts.is_script(word) for word in rest) or (argv and argv[0] in rest[:1])
+    first = argv[0] if argv and argv[0] in rest[:1] and not argv[0].startswith("-") else None
+    method = first or any(word in SPECS or scripts.is_script(word) for word in rest)
     if not args.resume or args.out is None or method or named & {"--config", "--pycil", *HELP}:
         return argv
     path = args.out / "config.yaml"
@@ -139,12 +141,15 @@ def _method(argv: list[str]) -> tuple[str, Values, list[str]]:
         build_parser(find_method(str(file.get("method") or "icarl"))).parse(argv)  # refuses the wrong flag
     method = method or args.method or file.get("method")
     if method is None and not wants_help(argv):
-        suggestion = method_for(args.data, trains=args.coordinate not in (None, "none"))
+        coordinated = args.coordinate not in (None, "none")
+        several = coordinated or any(getattr(args, name) is not None for name in SPLITS)
+        suggestion = method_for(args.data, trains=coordinated, several=several)
         if suggestion is not None:
             return str(suggestion[0]["method"]), suggestion[0], [suggestion[1]]
     refuse_if(
         method is None and not wants_help(argv),
-        f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one",
+        f"jioc run needs a method: {', '.join(SPECS)}, or a Python file that registers one; "
+        "with a folder of photographs, --data FOLDER, it finds one",
     )
     return str(method or "icarl"), {}, []
 

@@ -30,7 +30,8 @@ def assign(groups: list[Group]) -> list[Group]:
     methods = list(dict.fromkeys(g.config["method"] for g in groups))
     beside_tail = any(g.config.get("long_tail") is not None for g in groups)
     with_images = of_other_images(groups)
-    places = collect((_place(g, beside_tail, g in with_images), g) for g in groups)
+    with_memory = any(g.spec is None or g.spec.memory == "exemplars" for g in groups)
+    places = collect((_place(g, beside_tail, g in with_images, with_memory), g) for g in groups)
     ordered: list[Group] = []
     for parts, members in places.items():
         departing = _departures(members)
@@ -155,10 +156,11 @@ def departures(config: Values, spec: Spec | None = None) -> Values:
 # --- the place ---
 
 
-def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
+def _place(g: Group, beside_tail: bool, with_images: bool, with_memory: bool) -> tuple[str, ...]:
     """cifar100, long tail paper, resnet18, 10 tasks, 1,000 exemplars; a part without anything to say is ''.
 
     `beside_tail`: some other group has a long tail. `with_images`: the images' fingerprint is added.
+    `with_memory`: some group keeps exemplars.
     """
     c = g.config
     data = f"{data_name(g)} (images {g.images[:8]})" if with_images else data_name(g)
@@ -166,6 +168,7 @@ def _place(g: Group, beside_tail: bool, with_images: bool) -> tuple[str, ...]:
     tail = balanced * beside_tail if c.get("long_tail") is None else f"long tail {show(c['long_tail'])}"
     memory = exemplars(c.get("memory") or 0, c.get("memory_per_class"), c.get("memory_bytes"))
     memory += " at half size" * (c.get("exemplar_size") == "half")
+    memory *= with_memory
     held = f"{100 * c['holdout']:g} % held out" if c.get("holdout") else ""
     holdout = held and (f"judged by {held}" if c.get("judge_by") != "test" else f"{held} and left aside")
     return data, tail, str(c.get("backbone")), tasks_of(g), memory, holdout

@@ -28,7 +28,8 @@ from jioc.methods import checksum, load_method, refuse_other
 from jioc.methods.state import placed
 from jioc.resolve.derive import resolve
 from jioc.results import Evaluation
-from jioc.training import build
+from jioc.text import counted
+from jioc.training import build, notes
 from jioc.training.judge import judge
 from jioc.training.judged import learnt_row, no_checksums, without_trained
 from jioc.training.model import Classifier
@@ -96,7 +97,7 @@ class Learner(Classifier):
         dataset: Dataset,
         *,
         config: Config | None = None,
-        known: Literal["refuse", "add"] = "refuse",
+        known: Literal["refuse", "add", "skip"] = "refuse",
         reseed: bool = False,
         callback: Callback | None = None,
         stop: Stop | None = None,
@@ -105,8 +106,14 @@ class Learner(Classifier):
 
         `config`: other settings for this task. `known`: what to do about classes that were learnt already.
         With "add" their images train together with the exemplars, and are kept after them while the class has
-        room; an image that is an exemplar already is left out. `reseed`: seed the generators again.
+        room; an image that is an exemplar already is left out. With "skip" their images are. `reseed`: seed
+        the generators again.
         """
+        refuse_if(
+            not isinstance(dataset, Dataset),
+            f"learn takes a Dataset, not {type(dataset).__name__}; the command jioc learn takes a folder, "
+            "and IncrementalClassifier takes arrays",
+        )
         return self.taught(self._run(dataset, known, config, reseed, callback, stop), self)
 
     def evaluate(
@@ -184,9 +191,15 @@ class Learner(Classifier):
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
         self._take_up(run, reseed)
-        twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
+        skipped = set(self.classes) & set(dataset.classes) if known == "skip" else set()
+        left_out = sum(dataset.classes[label] in skipped for label in dataset.train_y)
+        twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts) - left_out
+        if skipped:
+            names = ", ".join(repr(name) for name in dataset.classes if name in skipped)
+            run.note(f"learnt before, and left out: {names} ({counted(left_out, 'image')})")
         if twice:
-            run.note(f"images that are among the exemplars already, and not added again: {twice:,}")
+            where = "are among the exemplars" if run.spec.trains else "were learnt"
+            run.note(f"images that {where} already, and not added again: {twice:,}")
         if seen:
             run.note(f"test images that are among the new training images, and no longer used: {seen:,}")
         if callback is not None and (warning := two_labels(self, dataset)):
@@ -239,16 +252,19 @@ def joined(
     """Join the exemplars, class after class, and the new images; and the tasks so far with the new one.
 
     `tests`: test images of the classes so far, to join likewise. `known`: what to do about classes that were
-    learnt already (refuse, add), or `rehearse`: there are no others.
+    learnt already (refuse, add, skip), or `rehearse`: there are no others. A method that sums up what it has
+    seen and trains nothing takes no image a second time.
     """
     assert learnt.exemplars is not None
     new = _new_classes(learnt, dataset, known)
-    label = {name: c for c, name in enumerate(dataset.classes)}
+    label = {} if known == "skip" else {name: c for c, name in enumerate(dataset.classes)}
     old = [label.get(name, -1) for name in learnt.classes]  # -1: no image has that label
+    sums_up = known == "add" and not learnt.method.spec.trains
     held = np.cumsum([0, *map(len, learnt.exemplars)])
     train = [held[-1] + index for index in rows(dataset.train_y, [*old, *new])]
     for c, exemplars in enumerate(learnt.exemplars):
-        fresh = ~among(dataset.train_x[train[c] - held[-1]], exemplars)
+        given = dataset.train_x[train[c] - held[-1]]
+        fresh = ~(learnt.judged.has_trained_on(given) if sums_up else among(given, exemplars))
         train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c][fresh]])
     classes = [*learnt.classes, *(dataset.classes[c] for c in new)]
     sizes = (*learnt.sizes, *([len(new)] if new else []))
@@ -282,7 +298,7 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
     again = [name for name in dataset.classes if name in set(learnt.classes)]
     refuse_if(
         again and known == "refuse",
-        f"already learnt: {', '.join(map(repr, again))}; --known add uses their new images too",
+        notes.already_learnt(again),
     )
     refuse_if(
         again and known == "add" and spec.memory == "none" and spec.trains,
@@ -297,7 +313,7 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
 
 
 def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
-    """Warn of an image of one class that is an exemplar of another."""
+    """Warn of an image of one class that is an exemplar of another, or was learnt as one."""
     exemplars = zip(learnt.classes, learnt.exemplars or [], strict=True)
     held = {image.tobytes(): name for name, images in exemplars for image in images}
     splits = ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y))
@@ -305,9 +321,19 @@ def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
     names = ((dataset.classes[label], held.get(image.tobytes())) for image, label in labelled)
     clashes = [(new, old) for new, old in names if old not in (None, new)]
     if not clashes:
-        return None
+        return _learnt_as_another(learnt, dataset)
     (new, old), more = clashes[0], f" (and {len(clashes) - 1:,} more such)" if len(clashes) > 1 else ""
     return f"an image of class {new!r} is an exemplar of {old!r}{more}: one of the two labels is wrong"
+
+
+def _learnt_as_another(learnt: Classifier, dataset: Dataset) -> str | None:
+    """Warn of images of a new class that the model has trained on, though it never had that class."""
+    for label, name in enumerate(dataset.classes):
+        seen = learnt.judged.has_trained_on(dataset.train_x[dataset.train_y == label])
+        if name not in learnt.classes and seen.any():
+            several = counted(int(seen.sum()), "image")
+            return f"{several} of class {name!r} were learnt before as another class: look at the labels"
+    return None
 
 
 def rows(y: np.ndarray, labels: Iterable[int]) -> list[np.ndarray]:

@@ -18,6 +18,11 @@ def unreadable_code(method: str) -> str:
     return f"the code of {method!r} cannot be read, so that a change of it will not be noticed"
 
 
+def already_learnt(classes: Sequence[str]) -> str:
+    names = ", ".join(map(repr, classes))
+    return f"already learnt: {names}; --known add uses their new images too, --known skip leaves them out"
+
+
 def broke_on_noise(method: str, error: Exception) -> str:
     return (
         f"{method!r} stopped in a trial of two small tasks of noise ({sentence(error)}); "

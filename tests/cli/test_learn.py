@@ -157,7 +157,10 @@ def test_known_classes_are_refused_or_added(
 ) -> None:
     more = write_digits(tmp_path / "more", "589", 25)
     assert main(["learn", str(run), str(more), "--device", "cpu"]) == 2
-    assert "already learnt: '5'; --known add uses their new images too" in capsys.readouterr().err
+    assert (
+        "already learnt: '5'; --known add uses their new images too, --known skip leaves"
+        in capsys.readouterr().err
+    )
     words = ["--known", "add", "--memory", "400", "--epochs", "1", "--device", "cpu"]
     assert main(["learn", str(run), str(more), *words]) == 0
     learner = jioc.load(run, to_learn=True)

@@ -183,6 +183,17 @@ def test_no_paths_at_all(
     assert capsys.readouterr().err == "jioc: there is no image to look at\n"
 
 
+def test_an_image_on_standard_input_is_told_from_paths(
+    place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = (place / "data" / "test" / "0" / "3.png").read_bytes()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(image)))
+    assert main(["predict", str(place / "run"), "-"]) == 2
+    assert capsys.readouterr().err == (
+        "jioc: - reads paths from standard input, one a line, and this is no text\n"
+    )
+
+
 def test_wrong_words_do_not_wait_for_torch() -> None:
     code = "import sys\nfrom jioc.cli.main import main\nmain(sys.argv[1:])\nprint('torch' in sys.modules)"
     for words in (

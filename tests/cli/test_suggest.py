@@ -24,14 +24,21 @@ def test_photographs_without_a_method_get_one_and_the_reason(
     installed: bool, photos: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(suggest, "package_folder", lambda name: Path() if installed else None)
-    settings, why = suggest.method_for(str(photos), trains=False) or ({}, "")
+    settings, why = suggest.method_for(str(photos), trains=False, several=False) or ({}, "")
     if installed:
-        assert settings == {"method": "ranpac", "weights": "efficientnet-lite0"} and "trains nothing" in why
+        assert (
+            settings == {"method": "ranpac", "weights": "efficientnet-lite0", "tasks": 1}
+            and "trains nothing" in why
+        )
     else:
-        assert settings == {"method": "icarl", "batch_size": 4, "later": {"lr": 0.1 * 4 / 128}}
-        assert "jioc[pretrained]" in why  # 20 images a task: five steps of four
-    assert (suggest.method_for(str(photos), trains=True) or ({}, ""))[0]["method"] == "icarl"
-    assert suggest.method_for("digits", trains=False) is None
+        assert settings == {"method": "icarl", "batch_size": 8, "later": {"lr": 0.1 * 8 / 128}, "tasks": 1}
+        assert "jioc[pretrained]" in why
+    assert (suggest.method_for(str(photos), trains=True, several=True) or ({}, ""))[0] == {
+        "method": "icarl",
+        "batch_size": 4,
+        "later": {"lr": 0.1 * 4 / 128},
+    }
+    assert suggest.method_for("digits", trains=False, several=False) is None
 
 
 def test_a_run_without_a_method_says_what_it_takes_and_flags_stand_over_it(
@@ -42,9 +49,53 @@ def test_a_run_without_a_method_says_what_it_takes_and_flags_stand_over_it(
     assert main(["run", *words, "--out", str(tmp_path / "run"), "--device", "cpu"]) == 0
     assert "note: no method is named: taking icarl from scratch" in capsys.readouterr().err
     config = (tmp_path / "run" / "config.yaml").read_text()
-    assert "method: icarl" in config and "batch_size: 16" in config and "lr: 0.003125" in config
+    assert (
+        "method: icarl" in config
+        and "batch_size: 16" in config
+        and "lr: 0.00625" in config
+        and "tasks: 1" in config
+    )
     assert main(["run", "--data", "digits"]) == 2
     assert "jioc run needs a method" in capsys.readouterr().err
+
+
+def test_a_suggested_run_goes_on_though_another_would_be_suggested_now(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line that an interrupt prints holds no method."""
+    monkeypatch.setattr(suggest, "package_folder", lambda name: None)
+    words = [
+        "run",
+        "--data",
+        str(photos),
+        "--image-size",
+        "16",
+        "--epochs",
+        "1",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    assert main([*words, "--device", "cpu"]) == 0
+    monkeypatch.setattr(suggest, "package_folder", lambda name: Path())
+    assert main([*words, "--device", "cpu", "--resume"]) == 0
+
+
+def test_tasks_that_are_asked_for_stand(photos: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, tasks in (
+        ([], "1 task of 4"),
+        (["--increment", "2"], "2 tasks of 2"),
+        (["--tasks", "2"], "2 tasks"),
+    ):
+        assert main(["run", "--data", str(photos), "--image-size", "16", "--dry-run", *words]) == 0
+        assert tasks in capsys.readouterr().out
+
+
+def test_a_check_shows_what_a_run_would_take(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(suggest, "package_folder", lambda name: Path())
+    assert main(["data", "check", str(photos)]) == 0
+    assert "efficientnet-lite0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("rate", [1e-9, 0.1])

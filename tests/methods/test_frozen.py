@@ -10,6 +10,7 @@ import torch
 
 import jioc
 from helpers.learning import new_run, some
+from helpers.runs import collect_notes
 from jioc.cli.main import main
 from jioc.config import make
 from jioc.data.dataset import Dataset
@@ -84,6 +85,20 @@ def test_further_images_of_known_classes_count_as_if_they_had_come_at_once(
     assert at_once.counts is not None and with_more.counts is not None
     assert with_more.counts.equal(at_once.counts)
     assert gap(with_more.rows.double(), at_once.rows.double()) < 1e-6  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("method", FROZEN)
+def test_an_image_that_comes_again_is_not_summed_up_twice(method: str, digits: Dataset) -> None:
+    config, notes = make(method=method, data="x", **QUICK), list[str]()
+    first = Learner.first(config, some(digits, ["1", "2"]))
+    again = first.learn(some(digits, ["1", "3"]), known="add", callback=collect_notes(notes)).method
+    once = first.learn(some(digits, ["3"])).method
+    assert isinstance(again, FrozenFeatures) and isinstance(once, FrozenFeatures)
+    assert again.counts is not None and once.counts is not None and again.counts.equal(once.counts)
+    assert notes[0].startswith("images that were learnt already, and not added again: ")
+    under_another_name = replace(some(digits, ["2"]), classes=["two"])
+    first.learn(under_another_name, callback=collect_notes(notes))
+    assert "of class 'two' were learnt before as another class" in notes[-1]
 
 
 def test_class_means_are_the_means(digits: Dataset) -> None:

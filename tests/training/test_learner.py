@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from helpers.learning import most_coordination, new_run, some
-from helpers.runs import same_state
+from helpers.runs import collect_notes, same_state
 from jioc.config import Config
 from jioc.config import values as settings
 from jioc.data.dataset import Dataset
@@ -138,6 +138,17 @@ def test_new_images_of_known_classes_are_refused_or_added(digits: Dataset) -> No
     assert len(roomy.exemplars[1]) == 20
     with pytest.raises(Refused, match="no new class"):
         first.learn(some(digits, ["1"]), known="add")
+    notes: list[str] = []
+    skipped = first.learn(again, known="skip", callback=collect_notes(notes))
+    alone = first.learn(some(digits, ["7"]))
+    assert notes[0].startswith("learnt before, and left out: '1' (")
+    assert all(a.equal(b) for a, b in zip(weights_of(skipped), weights_of(alone), strict=True))
+    with pytest.raises(Refused, match="learn takes a Dataset, not str"):
+        first.learn("more")  # type: ignore[arg-type]
+
+
+def weights_of(learner: Learner) -> list[torch.Tensor]:
+    return list(learner.method.net.state_dict().values())
 
 
 def test_what_cannot_be_learnt_on_is_refused(digits: Dataset) -> None:

@@ -71,7 +71,7 @@ def open_or_build(
     safe = "".join(letter if letter.isalnum() else "-" for letter in name)[:40]
     prefix = f"{safe}-{canvas}-{_digest(source)[:8]}"
     target = folder / f"{prefix}-{_digest(source, _text(listing))[:16]}"
-    with os_errors(f"the cache {str(folder)!r} cannot be used", Failed):
+    with os_errors(f"the cache {str(folder)!r} cannot be used (--data-cache names another)", Failed):
         if (images := _open(target, listing.root, thorough, tell)) is not None:
             return images
         folder.mkdir(parents=True, exist_ok=True)

@@ -298,7 +298,8 @@ def _read_rows(place: Path, *_: int) -> list[Row]:
     rows: list[Row] = []
     for number, row in enumerate(cells, 1):
         if len(row) <= max(path, label) or not row[path] or not row[label]:
-            raise Refused(f"{name}: row {number} has no path or no label")
+            other = "; it looks separated by semicolons, not by commas" if ";" in "".join(row) else ""
+            raise Refused(f"{name}: row {number} has no path or no label{other}")
         word = row[split].lower() if split is not None and split < len(row) else ""
         if word not in ("", *TRAIN, *TEST):
             raise Refused(f"{name}: row {number} has the split {word!r}; there is train, test and val")

@@ -178,6 +178,7 @@ def test_rows_of_validation_serve_as_test_only_where_there_is_no_other(tmp_path:
         ("", "is empty"),
         ("path,label\n", "names its columns and holds no row"),
         ("x.png\n", "row 1 has no path or no label"),
+        ("x.png;cat\n", "row 1 has no path or no label; it looks separated by semicolons"),
         ("x.png,a,somewhere\n", "split 'somewhere'"),
         ("x.png,a,train\ny.png,a,\n", "some rows say which split"),
         ("/etc/hostname,a\n", "outside"),

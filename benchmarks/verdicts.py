@@ -27,7 +27,7 @@ COLUMNS = {
     "CIFAR-100, 2,000 exemplars": columns.RES32_LARGE,
     "CIFAR-100-LT, 1,000 exemplars": columns.RES32_TAIL,
 }
-NOISE = 2.0  # standard errors, within which a mean gain is no gain
+NOISE = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78}  # by seeds: standard errors that chance reaches once in twenty
 Gains = dict[str, dict[str, list[float]]]  # by host and form
 Found = dict[str, Gains]  # by column
 
@@ -65,12 +65,13 @@ def theirs(title: str, host: str) -> float | None:
 
 
 def verdict(values: list[float]) -> str:
-    """Gains, loses, or no change beyond the noise of the seeds; one seed has none."""
+    """Gains, loses, or is not clear of the seeds' noise (Student's t, 95 %); one seed has no verdict."""
     mean, std = mean_std(values)
     if mean is None or std is None:
         return "one seed"
     error = std / len(values) ** 0.5
-    return "no change" if abs(mean) <= NOISE * error else "gains" if mean > 0 else "loses"
+    sure = NOISE.get(len(values), 2.0) * error
+    return "not clear" if abs(mean) <= sure else "gains" if mean > 0 else "loses"
 
 
 def table(gains: Found) -> str:

@@ -128,8 +128,9 @@ def test_baselines_stand_beside_the_paper_and_beside_pycil_in_its_own_form(tmp_p
 
 def test_a_verdict_needs_seeds_that_agree(tmp_path: Path) -> None:
     verdicts = script("verdicts")
-    told = [verdicts.verdict(values) for values in ([5.0], [1.0, 1.1, 1.2], [-1.0, -1.1], [-1.0, 1.0, 0.3])]
-    assert told == ["one seed", "gains", "loses", "no change"]
+    seeds = ([5.0], [1.0, 1.1, 1.2], [-1.0, -1.1], [-1.0, 1.0, 0.3], [0.1, 1.1, 1.0])
+    told = [verdicts.verdict(values) for values in seeds]
+    assert told == ["one seed", "gains", "loses", "not clear", "not clear"]  # the last: t = 2.3, p = 0.15
     results = []
     for word, seed, average in (("none", 1, 50.0), ("none", 2, 51.0), ("jioc", 1, 53.0), ("jioc", 3, 90.0)):
         values = recipes.find_recipe("comparison").make()[f"cifar100-resnet32-2000-der-{word}"]

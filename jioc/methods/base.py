@@ -14,7 +14,7 @@ from jioc.data.loader import TaskData
 from jioc.errors import fail_if
 from jioc.memory import Memory, class_means
 from jioc.methods.specs import Spec
-from jioc.methods.state import load_value, save_value
+from jioc.methods.state import load_value, save_value, tensors
 from jioc.nets.incremental import Net
 from jioc.types import Batch, Output, Task, Terms, Weights
 
@@ -157,6 +157,12 @@ class Method:
         self.memory.classes = list(state["memory"])
         for name in self.persistent:
             setattr(self, name, load_value(name, state[name], getattr(self, name, None), device))
+
+
+def own_tensors(method: Method) -> list[Tensor]:
+    """The tensors that `persistent` names beside networks: a loss may change them."""
+    values = (getattr(method, name, None) for name in method.persistent)
+    return [tensor for value in values if not isinstance(value, Net) for tensor in tensors(value)]
 
 
 def own_modules(method: Method) -> dict[str, nn.Module]:

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -19,7 +19,7 @@ from jioc.device import distributed, streams
 from jioc.device.compile import compiling
 from jioc.errors import first_line
 from jioc.events import Epoch
-from jioc.methods.base import Method, own_modules
+from jioc.methods.base import Method, own_modules, own_tensors
 from jioc.nets import batchnorm
 from jioc.nets.incremental import Net
 from jioc.training import finite
@@ -111,7 +111,7 @@ class Engine:
         average = WeightAverage(self.ema, trained, nets) if self.ema else None
         if average is not None:
             body, changing = average.after(body), [*changing, *average.tensors]
-        steps = self._steps(body, nets, trained, changing)
+        steps = self._steps(body, nets, [*trained, *changing, *own_tensors(method)])
         progress = partial(self._progress, changing)
         first_epoch, first_step = self._restore(saved, steps, changing) if saved else (0, 0)
 
@@ -295,15 +295,14 @@ class Engine:
 
         return optimiser, set_lr
 
-    def _steps(
-        self, body: Body, nets: nn.ModuleList, trained: list[nn.Parameter], changing: list[Tensor]
-    ) -> EagerSteps:
+    def _steps(self, body: Body, nets: nn.ModuleList, others: Sequence[Tensor]) -> EagerSteps:
+        """The steps of a stage. `others`: what they may change beside the networks."""
         if not self.execution.graph:
             return EagerSteps(body, self.device)
 
         def live() -> list[Tensor]:
             weights = nets.state_dict(keep_vars=True).values()
-            return [*{id(t): t for t in (*weights, *trained, *changing)}.values()]
+            return [*{id(t): t for t in (*weights, *others)}.values()]
 
         def feed(batch: Tensor) -> None:
             self.train.feed(split(batch, self.execution.parts))

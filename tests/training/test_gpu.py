@@ -54,6 +54,28 @@ def test_a_graph_gives_the_weights_of_eager_bit_for_bit(coordination: dict[str, 
     assert same(after_twenty_steps(**values), after_twenty_steps(**values, engine="eager"))
 
 
+def test_what_a_loss_counts_is_counted_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The steps that warm a graph up leave no trace in a tensor of the method's own."""
+    counts: list[float] = []
+    usual, fit = ICaRL.loss, Engine.fit
+
+    def counting(method: ICaRL, *parts: Any) -> Any:
+        method.seen.add_(1)  # type: ignore[attr-defined]
+        return usual(method, *parts)
+
+    def fitting(engine: Engine, method: ICaRL, *parts: Any, **how: Any) -> None:
+        method.seen = torch.zeros((), device="cuda")  # type: ignore[attr-defined]
+        fit(engine, method, *parts, **how)
+        counts.append(method.seen.item())  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(ICaRL, "persistent", (*ICaRL.persistent, "seen"))
+    monkeypatch.setattr(ICaRL, "loss", counting)
+    monkeypatch.setattr(Engine, "fit", fitting)
+    after_twenty_steps(**EXACT)
+    after_twenty_steps(**EXACT, engine="eager")
+    assert counts[0] == counts[1] > 0
+
+
 @pytest.mark.parametrize(
     "component",
     [{"ema": 0.9}, {"mix": "mixup"}, {"mix": "cutmix", "augment": "autoaugment"}, {"exemplar_size": "half"}],

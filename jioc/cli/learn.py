@@ -248,8 +248,12 @@ class LearnConsole(Console):
         new = zip(event.classes[old:], event.counts[old:], strict=True)
         names = printable(", ".join(f"{name} ({n:,})" for name, n in new))
         print(f"{title}, {c.backbone}, {event.device} ({event.precision})")
-        exemplars = counted(sum(event.counts[:old]), "exemplar")
-        print(f"{exemplars} of {counted(old, 'class')}; images of new ones: {names}")
+        images, classes = sum(event.counts[:old]), counted(old, "class")
+        if self.spec.memory == "none":
+            known = f"{classes} known" + (f", {counted(images, 'more image')} of them" if images else "")
+        else:
+            known = f"{counted(images, 'exemplar')} of {classes}"
+        print(f"{known}; images of new ones: {names}")
         self.begin(event)
 
     def on_task(self, row: TaskRow) -> None:

@@ -11,6 +11,7 @@ import pytest
 from helpers.results import made
 from helpers.screen import show
 from jioc.cli.console import Console, scenario_line
+from jioc.cli.learn import LearnConsole
 from jioc.config import values as settings
 from jioc.events import Epoch, Start, Training
 from jioc.resolve.derive import resolve
@@ -80,3 +81,20 @@ def test_where_there_is_no_terminal_a_table_is_whole(capsys: pytest.CaptureFixtu
     first, *captured = capsys.readouterr().out.splitlines()
     cells = [[cell.strip() for cell in line.split("  ") if cell.strip()] for line in captured]
     assert first == title and cells == [[], ["alone", "run"], cells[2], *rows, []]
+
+
+@pytest.mark.parametrize(
+    ("method", "kept", "line"),
+    [
+        ("icarl", 30, "30 exemplars of 6 classes; images of new ones: g (9), h (9)"),
+        ("simplecil", 0, "6 classes known; images of new ones: g (9), h (9)"),
+        ("simplecil", 6, "6 classes known, 6 more images of them; images of new ones: g (9), h (9)"),
+    ],
+)
+def test_learning_begins_with_what_is_known_and_what_is_new(
+    method: str, kept: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts = [kept // 6] * 6 + [9, 9]
+    with LearnConsole(resolve(settings.make(method=method, data="digits")), Path("a folder")) as console:
+        console(Start([6, 2], list("abcdefgh"), counts, memory=0, device="cpu", precision="fp32", done=1))
+    assert line in capsys.readouterr().out

@@ -41,7 +41,8 @@ def main(argv: list[str]) -> int:
     no_name = args.action != "list" and args.name is None
     refuse_if(no_name, f"jioc data {args.action} needs the name of {places}")
     given = given_values(args, Options) | {"data": "digits" if args.name is None else args.name}
-    suggested = method_for(args.name, trains=False, several=True) if args.action == "check" else None
+    several = any(name in given for name in index.grouped("tasks"))
+    suggested = method_for(args.name, trains=False, several=several) if args.action == "check" else None
     config = make(**overlay(suggested[0] if suggested else {"method": "finetune"}, given))
     if args.action == "list":
         show(catalogue.data_folder(config.data_dir))

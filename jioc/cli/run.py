@@ -8,7 +8,7 @@ from pathlib import Path
 from jioc import scripts
 from jioc.cli.console import print_note
 from jioc.cli.flags import HELP, Parser, add_settings, given_values, named_path, wants_help
-from jioc.config import Config, Values, digest, files, make
+from jioc.config import Config, Values, digest, files, index, make
 from jioc.errors import Interrupted, refuse_if
 from jioc.events import Event, Note
 from jioc.integrations import loggers
@@ -25,7 +25,6 @@ COMMON = (
     *("--data", "--data-dir", "--long-tail", "--tasks", "--memory", "--epochs", "--coordinate"),
     *("--seed", "--device", "--out", "--resume", "--dry-run"),
 )
-SPLITS = ("tasks", "base", "increment", "task_sizes")  # flags that say how many tasks there are
 EXAMPLES = {
     "jioc run icarl": "iCaRL on the digits, which need no files",
     "jioc run icarl --data cifar100 --data-dir DATA --coordinate jioc": "with JIOC, on CIFAR-100",
@@ -142,7 +141,7 @@ def _method(argv: list[str]) -> tuple[str, Values, list[str]]:
     method = method or args.method or file.get("method")
     if method is None and not wants_help(argv):
         coordinated = args.coordinate not in (None, "none")
-        several = coordinated or any(getattr(args, name) is not None for name in SPLITS)
+        several = coordinated or any(getattr(args, name) is not None for name in index.grouped("tasks"))
         suggestion = method_for(args.data, trains=coordinated, several=several)
         if suggestion is not None:
             return str(suggestion[0]["method"]), suggestion[0], [suggestion[1]]

@@ -95,7 +95,9 @@ def test_a_check_shows_what_a_run_would_take(
 ) -> None:
     monkeypatch.setattr(suggest, "package_folder", lambda name: Path())
     assert main(["data", "check", str(photos)]) == 0
-    assert "efficientnet-lite0" in capsys.readouterr().out
+    assert "efficientnet-lite0, imagenet stem; 1 task\n" in capsys.readouterr().out
+    assert main(["data", "check", str(photos), "--tasks", "2"]) == 0
+    assert "; 2 tasks\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("rate", [1e-9, 0.1])

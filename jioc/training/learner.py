@@ -184,6 +184,9 @@ class Learner(Classifier):
                 "this model came without its exemplars, so learning cannot continue; "
                 "where they were saved, jioc.load(..., to_learn=True) brings them"
             )
+        given, skipped = dataset, [name for name in dataset.classes if name in self.classes]
+        if known == "skip":
+            dataset = without_classes(dataset, skipped)
         tests, seen = without_trained(self.judged.tests, dataset.train_x)
         whole, scenario = joined(self, tests, dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
@@ -191,12 +194,10 @@ class Learner(Classifier):
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
         self._take_up(run, reseed)
-        skipped = set(self.classes) & set(dataset.classes) if known == "skip" else set()
-        left_out = sum(dataset.classes[label] in skipped for label in dataset.train_y)
-        twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts) - left_out
-        if skipped:
-            names = ", ".join(repr(name) for name in dataset.classes if name in skipped)
+        if left_out := len(given.train_y) - len(dataset.train_y):
+            names = ", ".join(map(repr, skipped))
             run.note(f"learnt before, and left out: {names} ({counted(left_out, 'image')})")
+        twice = sum(map(len, self.exemplars)) + len(dataset.train_y) - sum(scenario.counts)
         if twice:
             where = "are among the exemplars" if run.spec.trains else "were learnt"
             run.note(f"images that {where} already, and not added again: {twice:,}")
@@ -252,12 +253,12 @@ def joined(
     """Join the exemplars, class after class, and the new images; and the tasks so far with the new one.
 
     `tests`: test images of the classes so far, to join likewise. `known`: what to do about classes that were
-    learnt already (refuse, add, skip), or `rehearse`: there are no others. A method that sums up what it has
-    seen and trains nothing takes no image a second time.
+    learnt already (refuse, add), or `rehearse`: there are no others. A method that sums up what it has seen
+    and trains nothing takes no image a second time.
     """
     assert learnt.exemplars is not None
     new = _new_classes(learnt, dataset, known)
-    label = {} if known == "skip" else {name: c for c, name in enumerate(dataset.classes)}
+    label = {name: c for c, name in enumerate(dataset.classes)}
     old = [label.get(name, -1) for name in learnt.classes]  # -1: no image has that label
     sums_up = known == "add" and not learnt.method.spec.trains
     held = np.cumsum([0, *map(len, learnt.exemplars)])
@@ -290,6 +291,27 @@ def joined(
     return whole, scenario
 
 
+def without_classes(dataset: Dataset, known: list[str]) -> Dataset:
+    """The data set without some of its classes; refuse to leave none."""
+    kept = [c for c, name in enumerate(dataset.classes) if name not in known]
+    refuse_if(not kept, no_new_class(dataset))
+    place = np.full(len(dataset.classes), -1)
+    place[kept] = np.arange(len(kept))
+    train, test = (np.isin(y, kept) for y in (dataset.train_y, dataset.test_y))
+    return replace(
+        dataset,
+        classes=[dataset.classes[c] for c in kept],
+        train_x=dataset.train_x[train],
+        train_y=place[dataset.train_y[train]],
+        test_x=dataset.test_x[test],
+        test_y=place[dataset.test_y[test]],
+    )
+
+
+def no_new_class(dataset: Dataset) -> str:
+    return f"there is no new class among {', '.join(map(repr, dataset.classes))}"
+
+
 def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
     """The labels of the data set that are new; refuse images, or classes, that cannot be learnt."""
     shape, spec = learnt.preprocessing.shape, learnt.method.spec
@@ -305,10 +327,7 @@ def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:
         f"{spec.name} keeps no exemplars, so new images of old classes have no place",
     )
     new = [label for label, name in enumerate(dataset.classes) if name not in set(learnt.classes)]
-    refuse_if(
-        not new and known != "rehearse",
-        f"there is no new class among {', '.join(map(repr, dataset.classes))}",
-    )
+    refuse_if(not new and known != "rehearse", no_new_class(dataset))
     return new
 
 

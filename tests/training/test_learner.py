@@ -143,6 +143,10 @@ def test_new_images_of_known_classes_are_refused_or_added(digits: Dataset) -> No
     alone = first.learn(some(digits, ["7"]))
     assert notes[0].startswith("learnt before, and left out: '1' (")
     assert all(a.equal(b) for a, b in zip(weights_of(skipped), weights_of(alone), strict=True))
+    labels = np.concatenate([again.train_y, np.zeros(len(digits.test_y), np.int64)])
+    tests = replace(again, train_x=np.concatenate([again.train_x, digits.test_x]), train_y=labels)
+    kept = first.learn(tests, known="skip").judged.tests  # what is left out trains nothing, so tests stay
+    assert [len(images) for images in kept[:2]] == [len(images) for images in first.judged.tests]
     with pytest.raises(Refused, match="learn takes a Dataset, not str"):
         first.learn("more")  # type: ignore[arg-type]
 

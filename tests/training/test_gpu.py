@@ -69,6 +69,7 @@ def test_what_a_loss_counts_is_counted_once_a_step(monkeypatch: pytest.MonkeyPat
         counts.append(method.seen.item())  # type: ignore[attr-defined]
 
     monkeypatch.setattr(ICaRL, "persistent", (*ICaRL.persistent, "seen"))
+    monkeypatch.setattr(ICaRL, "seen", torch.zeros(()), raising=False)
     monkeypatch.setattr(ICaRL, "loss", counting)
     monkeypatch.setattr(Engine, "fit", fitting)
     after_twenty_steps(**EXACT)

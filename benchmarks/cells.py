@@ -3,81 +3,26 @@
 python benchmarks/cells.py    prints the table of docs/coverage.md
 
 A baseline is far off where it is more than 3 points from the paper, and from PyCIL's figures of that form of
-the method where there are any (pycil.json). Each has a line on what was checked.
+the method where there are any (pycil.json). Each has a line on what was checked (checked.yaml).
 """
 
 import sys
 from pathlib import Path
 
 import printing
+import yaml
 from baselines import Figure, as_in_pycil, pycil_figures
 from gains import RESULTS
 
 from jioc.methods import SPECS
 from jioc.report import coverage, paper, runs
-from jioc.report.coverage import IN_PYCIL, PLAIN, Cell
+from jioc.report.coverage import Cell
 from jioc.report.group import Group, mean_std
 from jioc.report.tables import number, spread
 
 FAR = 3.0  # points
 PYCILS = ("cifar100", "resnet32", 10, 2000)  # where PyCIL's figures stand
-CHECKED = {  # by data, backbone, memory, method and form
-    (
-        "cifar100-lt",
-        "resnet18",
-        1000,
-        "bic",
-        PLAIN,
-    ): "As published. PyCIL's second stage, which costs BiC 4 to 6 points with ResNet32, was not run here.",
-    (
-        "cifar100-lt",
-        "resnet18",
-        1000,
-        "ssil",
-        PLAIN,
-    ): "Its fifth task broke: old heads drift by 1.88 (0.11 in the fourth), class means lose 20 points. Each "
-    "epoch of it ended in a batch of 3 images, of which batch normalisation sees 3 values in the last stage. "
-    "Since then such a batch joins the one before; not run again.",
-    (
-        "cifar100-lt",
-        "resnet32",
-        1000,
-        "bic",
-        IN_PYCIL,
-    ): "PyCIL's second stage fails in single tasks, in which no new "
-    "image is called new; its own code fails so too (issue 44). As published BiC is nearer to the paper.",
-    (
-        "cifar100-lt",
-        "resnet32",
-        1000,
-        "podnet",
-        PLAIN,
-    ): "The NCA loss of PODNet's own paper; as PyCIL codes it, PODNet has the paper's figure.",
-    (
-        "cifar100",
-        "resnet32",
-        2000,
-        "podnet",
-        PLAIN,
-    ): "The NCA loss of PODNet's own paper; as PyCIL codes it, PODNet "
-    "has PyCIL's figure, and nearly the paper's.",
-    (
-        "cifar100",
-        "resnet32",
-        2000,
-        "ssil",
-        PLAIN,
-    ): "PyCIL has no SS-IL. The loss is the authors' by a slow version in "
-    "float64, and so are the batches of 128 and 32; schedule and herding are iCaRL's.",
-    (
-        "cifar100-lt",
-        "resnet32",
-        1000,
-        "coil",
-        PLAIN,
-    ): "PyCIL's COIL keeps 2,000 exemplars whatever it is told, and the "
-    "paper has one figure for 1,000 and 1,500. With 2,000 ours is within a point of it.",
-}
+CHECKED: dict[str, str] = yaml.safe_load(Path(__file__).with_name("checked.yaml").read_text(encoding="utf-8"))
 NOT_YET = "not yet checked"
 
 
@@ -100,9 +45,9 @@ def near_pycil(one: Cell, g: Group, figures: list[Figure]) -> bool:
     return any(mean is not None and abs(mean - (f.average or 0.0)) <= FAR for f, mean in ours.items())
 
 
-def key(one: Cell, form: str) -> tuple[str, str, int, str, str]:
+def key(one: Cell, form: str) -> str:
     data, backbone, _, memory, method, _ = one.where
-    return data, backbone, memory, method, form
+    return " ".join([data, backbone, str(memory), method, *([form] if form else [])])
 
 
 def table(cells: list[Cell]) -> str:

@@ -2,6 +2,7 @@
 
     python benchmarks/readings_on_hosts.py             prints the table of docs/results/readings.md
     python benchmarks/readings_on_hosts.py --others    prints controls and other options, a line each
+    python benchmarks/readings_on_hosts.py --adjusted  prints what JIOC adds to logit adjustment
 
 A gain is the mean over the tasks that both runs have learnt; with fewer than ten, their number is in
 brackets, after a mean the fewest of its row. A run stands in each row whose options have the same effect on
@@ -9,6 +10,7 @@ its host: only WA and BiC have factors to drop. The row `default` has each host'
 """
 
 import csv
+import itertools
 import statistics
 import sys
 from collections.abc import Iterable
@@ -44,6 +46,7 @@ OTHERS = {  # changes beside a reading, by column of the file: its usual value
     "options.new_columns": "zero",
     "options.beta1": "0.96",
 }
+ADJUSTED = ("adjust 1",)  # as `Line.others` has it
 IDLE = ("", "–")  # a setting that a run does not have
 Key = tuple[str, ...]
 
@@ -149,7 +152,7 @@ def table(path: Path = KEPT) -> str:
     titles = [SPECS[host].title for host in HOSTS]
     heads = ["column", "reading", "input weights", "past heads", "host's factors", *titles, "mean"]
     out = [f"| {' | '.join(heads)} |", "|---" * 5 + "|" + "---:|" * (len(titles) + 1)]
-    default = {host: tuple(READINGS[usual_reading(SPECS[host])].values()) for host in HOSTS}
+    default = {host: default_reading(host) for host in HOSTS}
     for column in dict.fromkeys(line.column for line in lines):
         here = [line for line in plain if line.column == column]
         rows = [(["default", *["by host"] * len(READ)], default)]
@@ -164,6 +167,10 @@ def table(path: Path = KEPT) -> str:
             cells = [cell(some, hosts) for some in alike.values()]
             out.append(f"| {' | '.join([column, *words, *cells, _mean([*alike.values()], hosts)])} |")
     return "\n".join([*out, "", _about(lines)])
+
+
+def default_reading(host: str) -> Key:
+    return tuple(READINGS[usual_reading(SPECS[host])].values())
 
 
 def _mean(cells: list[list[Line]], hosts: dict[Key, Line]) -> str:
@@ -209,6 +216,24 @@ def others(path: Path = KEPT) -> str:
     return "\n".join(out)
 
 
+def adjusted(path: Path = KEPT) -> str:
+    """What logit adjustment, JIOC by default, and both gain, and what JIOC adds to adjustment."""
+    lines = read(path)
+    hosts = plain_hosts(lines)
+    heads = ["column", "host", "`--adjust 1`", "JIOC", "both", "JIOC adds to `--adjust 1`"]
+    out = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * 4]
+    for column, host in itertools.product(dict.fromkeys(line.column for line in lines), HOSTS):
+        here = [line for line in lines if (line.column, line.host) == (column, host)]
+        jioc = [line for line in here if line.reading == effective(host, default_reading(host))]
+        alone = [line for line in here if not line.coordinated and line.others == ADJUSTED]
+        both = [line for line in jioc if line.others == ADJUSTED]
+        if alone or both:
+            figures = [cell(some, hosts) for some in (alone, [j for j in jioc if not j.others], both)]
+            figures.append(cell(both, {line.place: line for line in alone}))
+            out.append(f"| {' | '.join([column, SPECS[host].title, *figures])} |")
+    return "\n".join(out)
+
+
 def _unchanged(line: Line, lines: list[Line]) -> list[Line]:
     """The runs of the same host and reading without the change, as far as this one came."""
     if not line.coordinated:
@@ -225,8 +250,10 @@ def _about(lines: list[Line]) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     parser = printing.parser(__doc__)
-    parser.add_argument("--others", action="store_true")
-    chosen = others if parser.parse_args(argv).others else table
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--others", dest="chosen", action="store_const", const=others, default=table)
+    which.add_argument("--adjusted", dest="chosen", action="store_const", const=adjusted)
+    chosen = parser.parse_args(argv).chosen
     return printing.answered(lambda: print(chosen()))
 
 

@@ -7,6 +7,7 @@ GONE = {  # options that are gone, by what they were where they changed nothing
     ("coordination", "delta_softmax"): "host",
     ("coordination", "ic_terms"): "cls",
     ("options", "correction"): "norms",
+    ("options", "new_columns"): "zero",
 }
 
 

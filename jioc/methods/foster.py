@@ -88,7 +88,7 @@ class FOSTER(Method):
     def _boost(self, task: Task, counts: list[int], fit: Fit) -> None:
         self.balance = class_balance(counts, self.options.beta1).to(self.net.head.weight)
         self.boosted = ExpandingNet.over(self.net)
-        self.boosted.grow(task.n_new, self.generator, task.n_seen, self.options.new_columns == "drawn")
+        self.boosted.grow(task.n_new, self.generator, task.n_seen)
         if self.options.oofc == "az":
             hold_at_zero(self.boosted.head.weight, slice(task.n_old, None), slice(0, self.net.width))
         fit(net=self.boosted)

@@ -32,6 +32,7 @@ class Spec:
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
     shares: bool = False  # `weights` calls `shares`, so that it takes --host-factors
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
+    margin: bool = False  # its `cls` has a margin or the like: guessing among K classes does not give log K
     rebalances: bool = False  # `net` answers by a linear head, and `learn` calls `remember`: --rebalance
     trains: bool = True  # False: the backbone stays as it is, and the classifier is computed, not trained
 
@@ -42,11 +43,6 @@ class Spec:
 class Distilling(Options):
     kd_temperature: Above0 = TEMPERATURE
     """Temperature of the method's own distillation."""
-
-
-class Expanding(Options):
-    new_columns: Literal["zero", "drawn"] = "zero"
-    """Old classes' weights on the new backbone's features start at 0, or at random as in PyCIL."""
 
 
 class LwFOptions(Distilling):
@@ -86,12 +82,12 @@ class SSILOptions(Distilling):
     """Exemplars for each new image of a batch: 32 for 128."""
 
 
-class DEROptions(Expanding):
+class DEROptions(Options):
     aux_weight: Amount = 1.0
     """Weight of the auxiliary loss."""
 
 
-class FOSTEROptions(Distilling, Expanding):
+class FOSTEROptions(Distilling):
     lambda_okd: Amount = setting(1.0, metavar="WEIGHT")
     """Weight of the distillation while boosting."""
     beta1: Share = setting(0.96, metavar="BETA")
@@ -172,7 +168,7 @@ SPECS: dict[str, Spec] = {
             "podnet", "PODNet", "Douillard et al., ECCV 2020",
             cosine(160, weight_decay=5e-4), cosine(160, weight_decay=5e-4),
             cosine(20, lr=0.005, weight_decay=5e-4),
-            options=PODNetOptions, distils=True,
+            options=PODNetOptions, distils=True, margin=True,
         ),
         Spec(
             "ssil", "SS-IL", "Ahn et al., ICCV 2021",

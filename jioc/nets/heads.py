@@ -38,16 +38,10 @@ class LinearHead(Head):
         self.register_parameter("scale", None)
 
     @torch.no_grad()
-    def grow(self, n: int, generator: torch.Generator, wider: int = 0, drawn: bool = False) -> None:
-        """Make room for n more classes and for `wider` more features, which old classes ignore.
-
-        `drawn`: their weights on these features are drawn too.
-        """
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
+        """Make room for n more classes and for `wider` more features, which old classes ignore."""
         old = F.pad(self.weight, (0, wider))
-        bound = math.sqrt(3 / old.shape[1])
-        fresh = _uniform(n, old, bound, generator)
-        if drawn:
-            old[:, -wider:] = _uniform(len(old), old[:, -wider:], bound, generator)
+        fresh = _uniform(n, old, math.sqrt(3 / old.shape[1]), generator)
         self.weight = nn.Parameter(torch.cat([old, fresh]))
         self.bias = nn.Parameter(torch.cat([self.bias, self.bias.new_zeros(n)]))
 
@@ -98,8 +92,8 @@ class CorrectedHead(LinearHead):
     def _pair(self) -> nn.Parameter:
         return nn.Parameter(torch.tensor([1.0, 0.0], device=self.weight.device), requires_grad=False)
 
-    def grow(self, n: int, generator: torch.Generator, wider: int = 0, drawn: bool = False) -> None:
-        super().grow(n, generator, wider, drawn)
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
+        super().grow(n, generator, wider)
         self.sizes.append(n)
         self.pairs.append(self._pair())
 

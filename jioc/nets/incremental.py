@@ -177,17 +177,14 @@ class ExpandingNet(Net):
         wide.head.load_state_dict(net.head.state_dict())
         return wide.to(next(net.parameters()).device)
 
-    def grow(self, n: int, generator: torch.Generator, aux: int = 0, drawn: bool = False) -> None:
-        """Add classes to the head; later also a copy of the newest backbone, and a new aux head.
-
-        `drawn`: old classes' weights on the new backbone's features start at random, not at 0.
-        """
+    def grow(self, n: int, generator: torch.Generator, aux: int = 0) -> None:
+        """Add classes to the head; later also a copy of the newest backbone, and a new aux head."""
         if not self.plan["sizes"]:
             self.head.grow(n, generator)
         else:
             self.before = copy.deepcopy(self.head)
             self.backbones.append(copy.deepcopy(self.backbones[-1]))
-            self.head.grow(n, generator, self.unit, drawn)
+            self.head.grow(n, generator, self.unit)
             self.aux = LinearHead(self.unit).to(self.head.weight.device)
             self.aux.grow(aux, generator)
             self.plan.update(backbones=len(self.backbones), aux=aux)

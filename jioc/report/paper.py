@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jioc.config import Values, index
+from jioc.config import Values, index, upgraded
 from jioc.report import labels
 from jioc.resolve.pycil import METHODS
 from jioc.results import Result
@@ -34,7 +34,7 @@ def setting(result: Result) -> Setting | None:
     sizes = {row.classes[1] - row.classes[0] for row in result.tasks}
     if not result.complete or len(sizes) != 1:
         return None
-    return cell(result.config, len(result.tasks))
+    return cell(upgraded(result.config), len(result.tasks))
 
 
 def cell(config: Values, tasks: int) -> Setting | None:

@@ -180,16 +180,16 @@ MEAN1 = {"delta_scale": "mean1"}
 CONTROLS: dict[str, list[Values]] = {  # changes of each host alone: what JIOC on it is compared with
     "icarl": [{}, *({"adjust": tau} for tau in (1, 1.5, 2))],
     "wa": [{}, {"adjust": 1}],
-    "der": [{}, {"options.new_columns": "drawn"}] + [{"adjust": tau} for tau in (1, 1.5, 2)],
-    "foster": [{}, {"options.beta1": 0}, {"options.new_columns": "drawn"}, {"adjust": 1}],
+    "der": [{}, *({"adjust": tau} for tau in (1, 1.5, 2))],
+    "foster": [{}, {"options.beta1": 0}, {"adjust": 1}],
 }
 EVERYWHERE: list[Values] = [{}, MEAN1, {"oc_reduce": "mean"}]
 EVERYWHERE += [MEAN1 | {"oc_reduce": "mean"}, {"adjust": 1}]
 COORDINATED: dict[str, list[Values]] = {  # changes of each host with JIOC as printed
     "icarl": EVERYWHERE,
     "wa": EVERYWHERE,
-    "der": [*EVERYWHERE, {"options.new_columns": "drawn"}],
-    "foster": [*EVERYWHERE, {"options.beta1": 0}, {"options.new_columns": "drawn"}],
+    "der": EVERYWHERE,
+    "foster": [*EVERYWHERE, {"options.beta1": 0}],
 }
 
 

@@ -94,6 +94,20 @@ def test_controls_have_a_line_each_and_are_no_hosts(tmp_path: Path) -> None:
     ]
 
 
+def test_what_jioc_adds_to_adjusted_logits_is_over_the_tasks_that_both_have(tmp_path: Path) -> None:
+    rows = (
+        "der,0,none,,,,,50 40 30",
+        "der,1,none,,,,,50 30",
+        "der,1,jioc,plain,mean,keep,host,50 36 48",
+        "der,0,jioc,plain,mean,keep,host,50 43 30",
+        "der,1,jioc,plain,sum,keep,host,50 90 90",  # another reading than DER's default
+        "wa,0,none,,,,,50 40",
+        "wa,0,jioc,mean1,sum,drop,host,50 42",
+    )
+    lines = script("readings_on_hosts").adjusted(sheet(tmp_path / "readings.csv", *rows)).splitlines()[2:]
+    assert lines == ["| long tail | DER | -5.00 (2) | +1.00 (3) | +4.67 (3) | +3.00 (2) |"]
+
+
 def test_a_part_of_jioc_alone_is_a_change_and_no_host(tmp_path: Path) -> None:
     rows = (
         "der,0,none,,,,,50 40",

@@ -20,7 +20,11 @@ def test_before_readings_had_a_name_runs_were_as_printed() -> None:
 
 def test_an_option_that_is_gone_is_dropped_where_it_did_nothing_and_stays_where_it_acted() -> None:
     jioc_on = {"coordinate": "jioc", "reading": "averaged", "delta_softmax": "plain"}
-    was = {"method": "der", "coordination": jioc_on, "options": {"correction": "norms", "aux_weight": 2.0}}
+    was = {
+        "method": "der",
+        "coordination": jioc_on,
+        "options": {"correction": "norms", "new_columns": "zero", "aux_weight": 2.0},
+    }
     now = upgraded(was | {"given": ["method", "options.correction"]})
     assert "delta_softmax" not in now["coordination"] and now["options"] == {"aux_weight": 2.0}
     assert now["given"] == ["method"]

@@ -61,7 +61,6 @@ METHODS |= {  # other readings of JIOC
     "der-normalised": {
         **METHODS["der"],
         "coordination": {"coordinate": "jioc", "reading": "normalised", "suppress_scale": "batch"},
-        "options": {"new_columns": "drawn"},
     },
     "icarl-components": {
         **{name: value for name, value in METHODS["icarl"].items() if name != "memory"},
@@ -73,7 +72,6 @@ METHODS |= {  # other readings of JIOC
         **METHODS["der"],
         **{"ema": 0.9, "mix": "cutmix", "rebalance": "scale", "augment": "resized-crop"},
     },
-    "foster-drawn": {**METHODS["foster"], "options": {"new_columns": "drawn"}},
     "wa-printed": {**METHODS["wa"], "coordination": {"coordinate": "jioc", "reading": "printed"}},
 }
 LONGER: dict[str, Any] = {

@@ -111,3 +111,12 @@ def test_a_finished_run_of_unequal_tasks_is_not_in_the_paper() -> None:
     result = made(**TEN)
     result["tasks"][0]["classes"] = [0, 9]
     assert paper.setting(Result.model_validate(result)) is None
+
+
+@pytest.mark.parametrize(("columns", "there"), [("zero", True), ("drawn", False)])
+def test_a_run_of_an_earlier_version_keeps_its_place_if_its_option_did_nothing(
+    columns: str, there: bool
+) -> None:
+    result = made(method="der", alls=[40.0] * 10, **TEN)
+    result["config"]["options"] = {"aux_weight": 1.0, "new_columns": columns}
+    assert (paper.setting(Result.model_validate(result)) is not None) == there

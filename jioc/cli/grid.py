@@ -37,7 +37,7 @@ KEPT = "kept"
 ONLY = "runs of that whole name (* stands for anything), or, where there is none, names that contain it"
 
 COMMON = (
-    *("--seeds", "--only", "--scale", "--out", "--dry-run", "--on", "--pack", "--time-limit"),
+    *("--seeds", "--only", "--scale", "--out", "--dry-run", "--on", "--pack", "--time-limit", "--stop-after"),
     *("--data-dir", "--memory", "--epochs", "--device"),
 )
 
@@ -193,6 +193,10 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
         print(f"failed: {name}" + (f" and {len(others)} more" if others else "") + f": {why}")
     failed = f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
     fail_if(progress.failures, failed)
+    if progress.enough:
+        learnt = f"{counted(progress.enough, 'run')} stopped as --stop-after asks"
+        print(f"{learnt}, {len(finished)} of {len(jobs)} finished; without it the same command goes on")
+        return 0
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
     print(("the run is" if len(jobs) == 1 else f"all {len(jobs)} runs are") + f" finished{hint}")

@@ -8,17 +8,40 @@ from pathlib import Path
 
 from jioc import results
 from jioc.errors import Interrupted, sentence
-from jioc.events import Callback, Event, Note, Start, ignore
+from jioc.events import Callback, Event, Note, Start, TaskEnd, ignore
 from jioc.files import open_regular
 from jioc.grid.options import LaunchOptions
 from jioc.grid.plan import FINISHED, Job, append_event, status
-from jioc.grid.progress import GridProgress
+from jioc.grid.progress import GridProgress, LearntEnough
 from jioc.results import Result
 from jioc.training.store import Busy
 
 
 def launch(jobs: list[Job], options: LaunchOptions, progress: GridProgress, stop: Callable[[], bool]) -> None:
-    run_here(jobs, options.pack, stop, progress.watch, progress.ended)
+    watch = progress.watch if options.stop_after is None else stop_after(options.stop_after, progress.watch)
+    run_here(jobs, options.pack, stop, watch, progress.ended)
+
+
+def stop_after(tasks: int, watch: Callable[[Job], Callback]) -> Callable[[Job], Callback]:
+    """Make callbacks that stop a run once it has learnt that many tasks; its last task ends it as ever."""
+
+    def watched(job: Job) -> Callback:
+        tell, of = watch(job), 0
+
+        def tell_and_stop(event: Event) -> None:
+            nonlocal of
+            tell(event)
+            learnt = 0
+            if isinstance(event, Start):
+                learnt, of = event.done, len(event.sizes)
+            elif isinstance(event, TaskEnd):
+                learnt = event.row.task
+            if tasks <= learnt < of:
+                raise LearntEnough(f"stopped after task {learnt} of {of}")
+
+        return tell_and_stop
+
+    return watched
 
 
 def run_here(

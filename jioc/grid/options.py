@@ -43,6 +43,8 @@ class LaunchOptions(Options):
     time_limit: str | None = setting(None, metavar="TIME")
     """Stop before it with checkpoints, status 75: 90m, 2h. Slurm: of each job, which saves and queues
     again (2h)."""
+    stop_after: Positive | None = setting(None, only=("local",), metavar="TASKS")
+    """Stop each run once it has learnt that many tasks, with a checkpoint; without it the grid goes on."""
     time_to_save: Positive = setting(120, only=("slurm",), metavar="SECONDS")
     """Slurm: how long before its time limit a job is told to save."""
     executor: Literal["slurm", "local"] = setting("slurm", only=("slurm",))

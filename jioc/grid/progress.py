@@ -22,6 +22,10 @@ NAMED = 6  # runs in such a line, at most; of more it tells the number
 FINISHED = len("  finished: cnn average 100.00, last 100.00, 9999 min")  # what a line has beside the name
 
 
+class LearntEnough(Interrupted):
+    """A run has learnt as many tasks as --stop-after names."""
+
+
 class GridProgress:
     """Shows how far the runs are, and collects their failures. Launchers call it from any thread.
 
@@ -32,6 +36,7 @@ class GridProgress:
     def __init__(self, jobs: list[Job]):
         self.failures: dict[str, str] = {}
         self.interrupted = False
+        self.enough = 0  # runs that have learnt as many tasks as --stop-after names
         self._lock = threading.RLock()
         self._noted: set[str] = set()
         self._bars, self._ended, self._runs = Bars(), 0, len(jobs)
@@ -112,7 +117,10 @@ class GridProgress:
             self._where.pop(job.name, None)
             if job.name in self._bar:
                 self._bars.remove_task(self._bar.pop(job.name))
-            if isinstance(outcome, Interrupted):
+            if isinstance(outcome, LearntEnough):
+                self.enough += 1
+                self.say(job, sentence(outcome))
+            elif isinstance(outcome, Interrupted):
                 self.interrupted = True
             elif isinstance(outcome, Exception):
                 self.failures[job.name] = sentence(outcome)

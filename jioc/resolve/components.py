@@ -25,8 +25,10 @@ SINGLE: dict[str, Values] = {
     "cosine": COSINE,
     "weight-decay": DECAY,
 }
-TOGETHER: dict[str, Values] = {
+TOGETHER: dict[str, Values] = {  # the head as the host corrects it, or in another way
+    "together": LONGEST,
     "together-adjust": LONGEST | {"adjust": 1.5},
+    "together-adjust-jioc": LONGEST | {"adjust": 1.5, "coordination.coordinate": "jioc"},
     "together-head": LONGEST | {"rebalance": "head"},
 }
 EXTRA: dict[str, Values] = {  # columns of their own: other bytes, or extra augmentation
@@ -35,6 +37,7 @@ EXTRA: dict[str, Values] = {  # columns of their own: other bytes, or extra augm
     "cutmix": {"mix": "cutmix"},
     "autoaugment": {"augment": "autoaugment"},
     "autoaugment-cutout": {"augment": "autoaugment+cutout"},
+    "together-autoaugment": TOGETHER["together"] | {"augment": "autoaugment"},
     "together-adjust-autoaugment": TOGETHER["together-adjust"] | {"augment": "autoaugment"},
 }
 HOSTS = ("der", "icarl")

@@ -206,6 +206,23 @@ def test_a_grid_leaves_before_its_time_limit_and_goes_on(
     assert main([*words, "--time-limit", "1h"]) == 0 and len(complete(tmp_path / "out")) == 2
 
 
+def test_a_grid_stops_after_some_tasks_and_goes_on_to_the_same_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["grid", recipe_file(tmp_path, **BOTH), "--seeds", "1", "--pack", "2", "--out"]
+    stopped, alone = tmp_path / "stopped", tmp_path / "alone"
+    for _ in range(2):  # asked again, nothing more is learnt
+        assert main([*words, str(stopped), "--stop-after", "1"]) == 0
+        told = capsys.readouterr().out
+        assert told.count("stopped after task 1 of 3") == 2 and "2 runs stopped as --stop-after asks" in told
+        found = [json.loads(path.read_bytes()) for path in stopped.glob("*/result.json")]
+        assert [(len(one["tasks"]), one["complete"]) for one in found] == [(1, False)] * 2
+    assert main([*words, str(stopped), "--stop-after", "3"]) == 0 and main([*words, str(alone)]) == 0
+    assert "all 2 runs are finished" in capsys.readouterr().out
+    for name in complete(alone):
+        assert outcome(stopped / name) == outcome(alone / name)
+
+
 def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["grid", recipe_file(tmp_path, **BOTH), "--dry-run", "--out", str(tmp_path / "out")]) == 0
     captured = capsys.readouterr().out

@@ -31,7 +31,7 @@ TOGETHER: dict[str, Values] = {  # the head as the host corrects it, or in anoth
     "together-adjust-jioc": LONGEST | {"adjust": 1.5, "coordination.coordinate": "jioc"},
     "together-head": LONGEST | {"rebalance": "head"},
 }
-EXTRA: dict[str, Values] = {  # columns of their own: other bytes, or extra augmentation
+EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmentation, on boards of its own
     "half-size": {"memory_bytes": 2000 * IMAGE, "exemplar_size": "half"},
     "mixup": {"mix": "mixup"},
     "cutmix": {"mix": "cutmix"},

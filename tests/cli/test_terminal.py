@@ -85,7 +85,9 @@ def test_the_table_of_the_comparison_fits(columns: int, wide: list[str]) -> None
     must_be_clean(seen)
     assert max(map(len, seen.lines)) <= columns and "…" not in seen.text
     kept = json.loads(
-        (ROOT / "benchmarks/results/comparison/cifar100-resnet32-2000-replay-none-seed1/result.json").read_text()
+        (
+            ROOT / "benchmarks/results/comparison/cifar100-resnet32-2000-replay-none-seed1/result.json"
+        ).read_text()
     )
     figures = [
         kept[kind][name] for kind in ("average", "last") for name in (("cnn", "nme") if wide else ("cnn",))

@@ -24,7 +24,7 @@ class Failed(Refused):
 
 
 class Interrupted(Failed):
-    """Stopped by a signal or a time limit; the run can be resumed."""
+    """Stopped by a signal, by a time limit, or where it was to stop; the run can be resumed."""
 
     status = 130  # of Ctrl-C; `stopping.signals` sets 75 for other reasons
 

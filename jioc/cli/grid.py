@@ -24,7 +24,16 @@ from jioc.config import Values
 from jioc.errors import Interrupted, Refused, fail_if, refuse_if
 from jioc.files import read_json, write
 from jioc.grid import options as launch
-from jioc.grid.plan import FINISHED, Job, is_record, plan, refuse_changed_method, refuse_other_images, status
+from jioc.grid.plan import (
+    FINISHED,
+    Job,
+    is_record,
+    plan,
+    refuse_changed_method,
+    refuse_other_images,
+    status,
+    tasks_learnt,
+)
 from jioc.grid.progress import GridProgress
 from jioc.methods import Spec, find_method
 from jioc.resolve import recipes, repeat
@@ -64,6 +73,8 @@ def main(argv: list[str]) -> int:
     states |= {name: KEPT for name in _kept(jobs, args.kept) if states[name] != FINISHED}
     if args.dry_run:
         _show(jobs, states)
+        if options.stop_after is not None:
+            print("that is the time of all tasks; --stop-after makes it less")
         return 0
     kept = sum(state == KEPT for state in states.values())
     jobs = [job for job in jobs if states[job.name] != KEPT]
@@ -71,15 +82,22 @@ def main(argv: list[str]) -> int:
         print(f"{recipe.name}: nothing to run, {counted(kept, 'run')} kept elsewhere")
         return 0
     over = Stop(duration(options.time_limit) if options.time_limit and options.on != "slurm" else None)
-    left = [job for job in jobs if states[job.name] != FINISHED]
+    learnt = [job.name for job in jobs if _has_learnt(job, options.stop_after)]
+    left = [job for job in jobs if states[job.name] != FINISHED and job.name not in learnt]
     with signals() as stop:  # not before: until here there is nothing to save, and a signal ends the command
         refuse_other_images([job for job in jobs if states[job.name] == FINISHED], until(stop))
-        before = f"{len(jobs) - len(left)} finished before" + f", {kept} more kept elsewhere" * (kept > 0)
+        done = sum(states[job.name] == FINISHED for job in jobs)
+        before = f"{done} finished before" + f", {kept} more kept elsewhere" * (kept > 0)
         print(f"{recipe.name}: {counted(len(jobs), 'run')} in {out}, {before}", flush=True)
         with GridProgress(left) as progress:
             if left:
                 launch.launcher(options)(left, options, progress, lambda: stop() or over())
-        return close(jobs, progress, out)
+        return close(jobs, progress, out, options.stop_after)
+
+
+def _has_learnt(job: Job, tasks: int | None) -> bool:
+    """Whether a run that is not finished has learnt as many tasks as --stop-after names."""
+    return tasks is not None and tasks_learnt(job) >= tasks and status(job) != FINISHED
 
 
 def _show(jobs: list[Job], states: dict[str, str]) -> None:
@@ -165,11 +183,12 @@ def _seeds(given: list[str]) -> tuple[int, ...]:
 # --- the end ---
 
 
-def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
+def close(jobs: list[Job], progress: GridProgress, out: Path, stop_after: int | None = None) -> int:
     """Print the table of finished runs and the failures, and return the exit status."""
     from jioc.report import paper, runs, tables
 
     finished = [job for job in jobs if status(job) == FINISHED]
+    stopped = [job for job in jobs if _has_learnt(job, stop_after)]
     left_out: list[str] = []
     read = runs.read([job.folder for job in finished], leave_out=left_out.append) if finished else []
     groups = runs.group(read)
@@ -179,7 +198,7 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
         sheet = tables.summarise(groups, beside_paper=False, wide=False).without_empty()
         table(sheet.heads, sheet.rows, sheet.title or None, sheet.words, sheet.blocks)
     try:
-        keep_failures(out, progress.failures, [job.name for job in finished])
+        keep_failures(out, progress.failures, [job.name for job in [*finished, *stopped]])
     except OSError as error:
         print(f"note: {str(out / 'failures.json')!r} cannot be brought up to date: {error.strerror or error}")
     if progress.interrupted:
@@ -193,9 +212,9 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
         print(f"failed: {name}" + (f" and {len(others)} more" if others else "") + f": {why}")
     failed = f"{len(progress.failures)} of {len(jobs)} runs failed; the same command tries them again"
     fail_if(progress.failures, failed)
-    if progress.enough:
-        learnt = f"{counted(progress.enough, 'run')} stopped as --stop-after asks"
-        print(f"{learnt}, {len(finished)} of {len(jobs)} finished; without it the same command goes on")
+    if stopped:
+        asked = f"{counted(len(stopped), 'run')} stopped as --stop-after asks"
+        print(f"{asked}, {len(finished)} finished; jioc report {out} shows them")
         return 0
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""
@@ -203,13 +222,13 @@ def close(jobs: list[Job], progress: GridProgress, out: Path) -> int:
     return 0
 
 
-def keep_failures(out: Path, failures: dict[str, str], finished: list[str]) -> None:
-    """Write failures.json: the name of each failed run and what stopped it, until the run finishes."""
+def keep_failures(out: Path, failures: dict[str, str], ended: list[str]) -> None:
+    """Write failures.json: the name of each failed run and what stopped it, until the run ends well."""
     path = out / "failures.json"
     if not is_record(before := read_json(path) if path.exists() else {}):
         raise OSError("jioc did not write it")
     known = before | failures
-    if left := {name: why for name, why in known.items() if name not in finished}:
+    if left := {name: why for name, why in known.items() if name not in ended}:
         out.mkdir(parents=True, exist_ok=True)
         write(path, (json.dumps(left, indent=1) + "\n").encode())
     elif path.exists():  # a read-only disk refuses to remove even a file that is not there

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jioc.cli.console import Console
 from jioc.cli.flags import OWN_METHOD, Parser, add_settings, given_values, named_path, wants_help
-from jioc.config import Config, Values, at, flat, index, make, plain
+from jioc.config import Config, Values, at, flat, index, make, plain, upgraded
 from jioc.data import catalogue
 from jioc.data.find import find_dataset, no_folder
 from jioc.data.images import listing
@@ -146,7 +146,7 @@ def _model(argv: list[str]) -> tuple[Path | None, str, Values]:
         return None, "icarl", {}
     folder = model_folder(args.model)
     about = _about(folder)
-    values = {k: v for k, v in about["config"].items() if k not in index.MACHINE}
+    values = {k: v for k, v in upgraded(about["config"]).items() if k not in index.MACHINE}
     if "keep_test" in about:
         values["keep_test"] = about["keep_test"]  # who keeps no image of old classes keeps none of new ones
     method = of_model(values.get("method"), args.method, at(about, "method.sha256"))

@@ -20,7 +20,7 @@ from jioc.config.declare import (
     Within01,
     setting,
 )
-from jioc.config.earlier import GONE, upgraded
+from jioc.config.earlier import GONE, as_now, upgraded
 from jioc.config.schedule import lr_at, rescale, rescale_milestones, total_epochs
 from jioc.config.schema import (
     READING,

@@ -1,14 +1,30 @@
 """Settings as an earlier version recorded them, in the words of this one. No torch here."""
 
+from dataclasses import dataclass
+
 from jioc.config.schema import READINGS
 from jioc.config.values import Values
 
-GONE = {  # options that are gone, by what they were where they changed nothing
-    ("coordination", "delta_softmax"): "host",
-    ("coordination", "ic_terms"): "cls",
-    ("options", "correction"): "norms",
-    ("options", "new_columns"): "zero",
+
+@dataclass(frozen=True)
+class Gone:
+    """An option that is gone: what it was where it changed nothing, and the methods that had it (or all)."""
+
+    was: str
+    methods: tuple[str, ...] = ()
+
+
+GONE = {
+    ("coordination", "delta_softmax"): Gone("host"),
+    ("coordination", "ic_terms"): Gone("cls"),
+    ("options", "correction"): Gone("norms", ("wa", "der")),
+    ("options", "new_columns"): Gone("zero", ("der", "foster")),
 }
+
+
+def as_now(values: Values) -> Values:
+    """The values of a file; those that a run has written, in the words of this version."""
+    return upgraded(values) if "given" in values else values
 
 
 def upgraded(values: Values) -> Values:
@@ -36,11 +52,12 @@ def upgraded(values: Values) -> Values:
 
 def _idle(values: Values, section: str, name: str) -> bool:
     """Whether an option that is gone stands there and had no effect."""
-    if name not in _section(values, section):
+    gone = GONE[section, name]
+    if name not in _section(values, section) or (gone.methods and values.get("method") not in gone.methods):
         return False
     off = section == "coordination" and values[section].get("coordinate", "none") == "none"
     elsewhere = name == "delta_softmax" and values.get("method") != "foster"  # only FOSTER had two softmaxes
-    return off or elsewhere or values[section][name] == GONE[section, name]
+    return off or elsewhere or values[section][name] == gone.was
 
 
 def _section(values: Values, name: str) -> Values:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from jioc.config.earlier import upgraded
+from jioc.config.earlier import as_now
 from jioc.config.schema import Config
 from jioc.config.values import Values, plain
 from jioc.errors import Refused, refuse_if, unreadable
@@ -74,7 +74,7 @@ def read(path: Path) -> Values:
     has_names = isinstance(values, dict) and all(isinstance(key, str) for key in values)
     refuse_if(not has_names, f"{str(path)!r} is not a configuration: it holds no names and values")
     refuse_if(_is_deep(values), f"{str(path)!r} cannot be read as YAML: it is nested too deeply")
-    return upgraded(values) if "given" in values else values  # a run has written it
+    return as_now(values)
 
 
 def _is_deep(value: Any, above: tuple[int, ...] = (), seen: set[int] | None = None) -> bool:

@@ -95,13 +95,17 @@ def status(job: Job) -> str:
         begun = config.exists()
     if isinstance(result, dict) and isinstance(result.get("config"), dict):
         refuse_other_settings(job.folder, result["config"], job.config)
-        tasks = result.get("tasks")
-        learnt = counted(len(tasks) if isinstance(tasks, list) else 0, "task") + " learnt"
-        return FINISHED if result.get("complete") else learnt
+        return FINISHED if result.get("complete") else f"{counted(tasks_learnt(job), 'task')} learnt"
     if begun:
         refuse_other_settings(job.folder, files.read(config), job.config)
         return "begun"
     return "not begun"
+
+
+def tasks_learnt(job: Job) -> int:
+    """How many tasks the run's result has."""
+    tasks = at(read_json(job.folder / "result.json"), "tasks")
+    return len(tasks) if isinstance(tasks, list) else 0
 
 
 def refuse_changed_method(job: Job) -> None:

@@ -36,7 +36,6 @@ class GridProgress:
     def __init__(self, jobs: list[Job]):
         self.failures: dict[str, str] = {}
         self.interrupted = False
-        self.enough = 0  # runs that have learnt as many tasks as --stop-after names
         self._lock = threading.RLock()
         self._noted: set[str] = set()
         self._bars, self._ended, self._runs = Bars(), 0, len(jobs)
@@ -118,17 +117,15 @@ class GridProgress:
             if job.name in self._bar:
                 self._bars.remove_task(self._bar.pop(job.name))
             if isinstance(outcome, LearntEnough):
-                self.enough += 1
-                self.say(job, sentence(outcome))
+                so_far = results.read(job.folder / "result.json")
+                self.say(job, f"{sentence(outcome)}: {_figures(so_far)}")
             elif isinstance(outcome, Interrupted):
                 self.interrupted = True
             elif isinstance(outcome, Exception):
                 self.failures[job.name] = sentence(outcome)
                 self.say(job, f"failed: {sentence(outcome)}")
             else:
-                name, seconds = outcome.headline, sum(row.seconds or 0 for row in outcome.tasks)
-                figures = (percent(kind.get(name)).strip() for kind in (outcome.average, outcome.last))
-                self.say(job, "finished: {} average {}, last {}, {}".format(name, *figures, timed(seconds)))
+                self.say(job, f"finished: {_figures(outcome)}")
             self._show_all()
 
     def poll(self, job: Job) -> None:
@@ -143,3 +140,10 @@ class GridProgress:
             tasks = len(job.config.task_sizes or ()) or job.config.tasks or 0
             at = f"task {min(learnt + 1, tasks) if tasks else learnt + 1}" + (f"/{tasks}" if tasks else "")
             self._show(job, learnt, max(tasks - learnt, 0), [at])
+
+
+def _figures(result: Result) -> str:
+    """cnn average 61.20, last 48.30, 13 min: of the tasks learnt so far."""
+    name, seconds = result.headline, sum(row.seconds or 0 for row in result.tasks)
+    average, last = (percent(kind.get(name)).strip() for kind in (result.average, result.last))
+    return f"{name} average {average}, last {last}, {timed(seconds)}"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from jioc.config import Options, refusal
+from jioc.config import GONE, Options, refusal
 from jioc.errors import Refused, refuse_if, unknown
 from jioc.files import read_bytes
 from jioc.methods.specs import SPECS, Spec
@@ -94,7 +94,11 @@ def own_options(spec: Spec, values: dict[str, Any]) -> Options:
         return spec.options.model_validate(values)
     except ValidationError as error:
         if (first := error.errors()[0])["type"] == "extra_forbidden":
-            raise unknown(f"option of {spec.name}", str(first["loc"][0]), spec.options.model_fields) from None
+            name = str(first["loc"][0])
+            gone = GONE.get(("options", name))
+            if gone is not None and spec.name in gone.methods:
+                raise Refused(f"{name} of {spec.name} is gone: only what was {gone.was!r} is left") from None
+            raise unknown(f"option of {spec.name}", name, spec.options.model_fields) from None
         raise refusal(error) from None
 
 

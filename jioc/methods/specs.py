@@ -32,7 +32,7 @@ class Spec:
     host_kd: Literal["replace", "keep"] = "replace"  # keep: its distillation is JIOC's already
     shares: bool = False  # `weights` calls `shares`, so that it takes --host-factors
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
-    margin: bool = False  # its `cls` has a margin or the like: guessing among K classes does not give log K
+    cross_entropy: bool = True  # its `cls` is one: guessing among K classes gives log K
     rebalances: bool = False  # `net` answers by a linear head, and `learn` calls `remember`: --rebalance
     trains: bool = True  # False: the backbone stays as it is, and the classifier is computed, not trained
 
@@ -168,7 +168,7 @@ SPECS: dict[str, Spec] = {
             "podnet", "PODNet", "Douillard et al., ECCV 2020",
             cosine(160, weight_decay=5e-4), cosine(160, weight_decay=5e-4),
             cosine(20, lr=0.005, weight_decay=5e-4),
-            options=PODNetOptions, distils=True, margin=True,
+            options=PODNetOptions, distils=True, cross_entropy=False,
         ),
         Spec(
             "ssil", "SS-IL", "Ahn et al., ICCV 2021",

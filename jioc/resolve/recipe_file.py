@@ -17,7 +17,20 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from jioc import scripts
-from jioc.config import Options, Schedule, Seed, Values, at, files, index, make, nested, refusal, rescale
+from jioc.config import (
+    Options,
+    Schedule,
+    Seed,
+    Values,
+    as_now,
+    at,
+    files,
+    index,
+    make,
+    nested,
+    refusal,
+    rescale,
+)
 from jioc.errors import Refused, refuse_if
 from jioc.events import Callback, Note, ignore
 from jioc.methods import Spec, find_method, own_options
@@ -73,7 +86,7 @@ def read(path: Path, tell: Callback = ignore) -> Recipe:
     """
     values = files.read(path)
     try:
-        file, runs = File.model_validate(values), Runs()
+        file, runs = _as_now(File.model_validate(values)), Runs()
         for script in _scripts(file):
             tell(Note(scripts.note(path, script)))
         refuse_if(not file.runs and not file.matrix, "it holds neither runs nor a matrix")
@@ -87,6 +100,12 @@ def read(path: Path, tell: Callback = ignore) -> Recipe:
     except Refused as error:
         raise Refused(f"{str(path)!r}: {error}") from None
     return Recipe(path.stem, str(path), lambda: runs, tuple(dict.fromkeys(file.seeds)), file.scale)
+
+
+def _as_now(file: File) -> File:
+    """The file with what was copied from the settings of an earlier version's run as they are now."""
+    runs = {name: change and as_now(change) for name, change in file.runs.items()}
+    return file.model_copy(update={"base": as_now(file.base), "runs": runs})
 
 
 def _scripts(file: File) -> list[str]:

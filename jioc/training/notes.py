@@ -35,7 +35,7 @@ def at_chance(last: Epoch, sizes: Sequence[int], spec: Spec) -> str | None:
     if not last.epoch == last.epochs >= ENOUGH or last.stage == "second":
         return None
     classes, loss = sizes[-1] if spec.memory == "none" else sum(sizes), last.terms.get("cls", 0.0)
-    if spec.margin or classes == 1 or loss <= CHANCE * math.log(classes):
+    if not spec.cross_entropy or classes == 1 or loss <= CHANCE * math.log(classes):
         return None
     return (
         f"task {last.task}: after {last.epochs} epochs the loss is {loss:.2f}, and guessing among "

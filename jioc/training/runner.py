@@ -96,12 +96,12 @@ class Run:
         if (finished := self._finished()) is not None:
             return finished
         resumed = self.checkpointer.resume(self.note)
+        if self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
+            self._save()  # killed after the task's checkpoint, before its result
         self.tell_start()
         if not resumed:
             self.load_weights()
             self.checkpointer.begin_task()
-        elif self.rows and self.store is not None and not self.store.has_result(len(self.rows)):
-            self._save()  # killed after the task's checkpoint, before its result
         while self.done < len(self.scenario.sizes):
             self.learn_next()
             self.checkpointer.begin_task()

@@ -211,16 +211,45 @@ def test_a_grid_stops_after_some_tasks_and_goes_on_to_the_same_end(
 ) -> None:
     words = ["grid", recipe_file(tmp_path, **BOTH), "--seeds", "1", "--pack", "2", "--out"]
     stopped, alone = tmp_path / "stopped", tmp_path / "alone"
-    for _ in range(2):  # asked again, nothing more is learnt
-        assert main([*words, str(stopped), "--stop-after", "1"]) == 0
-        told = capsys.readouterr().out
-        assert told.count("stopped after task 1 of 3") == 2 and "2 runs stopped as --stop-after asks" in told
-        found = [json.loads(path.read_bytes()) for path in stopped.glob("*/result.json")]
-        assert [(len(one["tasks"]), one["complete"]) for one in found] == [(1, False)] * 2
+    assert main([*words, str(stopped), "--stop-after", "2"]) == 0
+    told = capsys.readouterr().out
+    assert len(re.findall(r"stopped after task 2 of 3: cnn average \d+\.\d\d, last", told)) == 2
+    assert "2 runs stopped as --stop-after asks, 0 finished" in told
+    written = {path: path.stat().st_mtime_ns for path in stopped.rglob("*") if path.is_file()}
+    for tasks in ("1", "2"):  # they have learnt as much, so nothing is begun
+        assert main([*words, str(stopped), "--stop-after", tasks]) == 0
+        assert "2 runs stopped as --stop-after asks" in capsys.readouterr().out
+    assert {path: path.stat().st_mtime_ns for path in stopped.rglob("*") if path.is_file()} == written
+    (stopped / "jioc-seed1" / "result.json").unlink()  # as if killed between checkpoint and result
+    assert main([*words, str(stopped), "--stop-after", "2"]) == 0
+    assert len(json.loads((stopped / "jioc-seed1" / "result.json").read_bytes())["tasks"]) == 2
     assert main([*words, str(stopped), "--stop-after", "3"]) == 0 and main([*words, str(alone)]) == 0
-    assert "all 2 runs are finished" in capsys.readouterr().out
+    assert capsys.readouterr().out.count("all 2 runs are finished") == 2
     for name in complete(alone):
         assert outcome(stopped / name) == outcome(alone / name)
+
+
+def test_beside_a_run_that_stops_where_it_should_a_failure_is_one_until_it_gets_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fails = recipe_file(tmp_path, runs={"a": {}, "b": {"first.lr": 0.1, "later.lr": 1e30}})
+    words = ["grid", fails, "--seeds", "1", "--stop-after", "1", "--out", str(tmp_path / "out")]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "failures.json").write_text('{"a-seed1": "an earlier failure"}')
+    assert main(words) == 0 and not (tmp_path / "out" / "failures.json").exists()
+    words[5] = "2"
+    assert "1 of 2 runs failed" in refused(words, capsys, status=1)
+    assert list(json.loads((tmp_path / "out" / "failures.json").read_bytes())) == ["b-seed1"]
+
+
+@pytest.mark.parametrize(
+    "more", [["--stop-after", "0"], ["--stop-after", "two"], ["--stop-after", "2", "--on", "ray"]]
+)
+def test_where_to_stop_is_a_number_of_tasks_of_runs_here(
+    more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["grid", recipe_file(tmp_path, **BOTH), "--out", str(tmp_path / "out"), *more]
+    assert "--stop-after" in refused(words, capsys) and not (tmp_path / "out").exists()
 
 
 def test_dry_run_lists_and_touches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

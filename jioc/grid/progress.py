@@ -118,7 +118,7 @@ class GridProgress:
                 self._bars.remove_task(self._bar.pop(job.name))
             if isinstance(outcome, LearntEnough):
                 so_far = results.read(job.folder / "result.json")
-                self.say(job, f"{sentence(outcome)}: {_figures(so_far)}")
+                self.say(job, f"stopped: {_figures(so_far)}")
             elif isinstance(outcome, Interrupted):
                 self.interrupted = True
             elif isinstance(outcome, Exception):

@@ -213,7 +213,7 @@ def test_a_grid_stops_after_some_tasks_and_goes_on_to_the_same_end(
     stopped, alone = tmp_path / "stopped", tmp_path / "alone"
     assert main([*words, str(stopped), "--stop-after", "2"]) == 0
     told = capsys.readouterr().out
-    assert len(re.findall(r"stopped after task 2 of 3: cnn average \d+\.\d\d, last", told)) == 2
+    assert len(re.findall(r"stopped: cnn average \d+\.\d\d, last", told)) == 2
     assert "2 runs stopped as --stop-after asks, 0 finished" in told
     written = {path: path.stat().st_mtime_ns for path in stopped.rglob("*") if path.is_file()}
     for tasks in ("1", "2"):  # they have learnt as much, so nothing is begun

@@ -214,7 +214,7 @@ def close(jobs: list[Job], progress: GridProgress, out: Path, stop_after: int | 
     fail_if(progress.failures, failed)
     if stopped:
         asked = f"{counted(len(stopped), 'run')} stopped as --stop-after asks"
-        print(f"{asked}, {len(finished)} finished; jioc report {out} shows them")
+        print(f"{asked}, {len(finished)} finished; jioc report {out} shows them; without it the grid goes on")
         return 0
     in_paper = any(paper.average(tables.cell(g)) is not None for g in groups)
     hint = f"; jioc table {out} --paper puts them beside the paper" if in_paper else ""

@@ -1,7 +1,7 @@
 # The two commands of the README are `make demo` and `make test`; each makes .venv and installs what it needs.
 PYTHON ?= python3
 BIN := .venv/bin
-EXTRAS := pretrained browser tensorboard wandb mlflow onnx avalanche ray slurm kernels
+EXTRAS := pretrained heic browser tensorboard wandb mlflow onnx avalanche ray slurm kernels
 SLURM := slurm-wlm slurmdbd munge mariadb-server
 comma := ,
 space := $() $()

@@ -128,7 +128,7 @@ def _open(target: Path, root: str, thorough: bool, tell: Callback) -> CachedImag
     images = _read(target, thorough, tell)
     if images is None:
         return None
-    unread = [file for file, why in images.record["skipped"] if why.startswith(decode.UNREADABLE)]
+    unread = [file for file, why in images.record["skipped"] if why.startswith(decode.MENDABLE)]
     return None if any(decode.readable(os.path.join(root, file)) for file in unread) else images
 
 

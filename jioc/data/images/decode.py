@@ -19,10 +19,11 @@ import sys
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
-from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError
+from PIL import Image, ImageFile, ImageOps, UnidentifiedImageError, features
 
 VERSION = 3  # of decoding and statistics: another number, and every cache is built again
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM")  # none that runs another program
@@ -38,9 +39,14 @@ DEFLATED = 1032  # bytes that deflate packs into one at best
 LEVELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}  # of a pixel, by the colour type of a PNG
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 BRANDS = {  # of the files whose fifth to eighth bytes are ftyp
-    **dict.fromkeys([b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"], "a HEIC image"),
-    **dict.fromkeys([b"avif", b"avis"], "an AVIF image"),
+    **dict.fromkeys([b"heic", b"heix", b"hevc", b"heim", b"heis", b"mif1", b"msf1"], "HEIF"),
+    **dict.fromkeys([b"avif", b"avis"], "AVIF"),
 }
+NEEDS = {  # what reads these, where it is not here
+    "HEIF": "is a HEIC image, which needs pillow-heif: pip install 'jioc[heic]', or save it as JPEG",
+    "AVIF": "is an AVIF image, which needs Pillow 11.3: pip install -U pillow, or save it as JPEG",
+}
+MENDABLE = (UNREADABLE, *NEEDS.values())  # reasons, or how they begin, that may end without the file changing
 GREY = {"1", "L", "I", "I;16", "I;16B", "I;16L", "I;16N"}
 
 
@@ -67,20 +73,22 @@ def contents(path: str) -> bytes:
 
 
 def readable(path: str) -> bool:
-    """Whether the system lets the file be read, whatever it holds."""
+    """Whether the system lets the file be read, and its format is one that can be, whatever it holds."""
     try:
-        contents(path)
+        _formats(contents(path))
     except Unusable as why:
-        return not str(why).startswith(UNREADABLE)
+        return not str(why).startswith(MENDABLE)
     return True
 
 
 def open_image(raw: bytes) -> ImageFile.ImageFile:
     """Open the image behind the bytes, without decoding it; one that is too large is unusable."""
     try:
-        image = Image.open(io.BytesIO(raw), formats=FORMATS)
+        image = Image.open(io.BytesIO(raw), formats=_formats(raw))
+    except Unusable:
+        raise
     except UnidentifiedImageError:
-        raise Unusable(_unknown_format(raw)) from None
+        raise Unusable("is not an image of a known format") from None
     except Image.DecompressionBombError:
         raise Unusable(f"claims more than {MOST_PIXELS:,} pixels and is not opened") from None
     except Exception as error:
@@ -93,12 +101,27 @@ def open_image(raw: bytes) -> ImageFile.ImageFile:
     return image
 
 
-def _unknown_format(raw: bytes) -> str:
-    """Name the formats of telephones, which Pillow does not read alone."""
+def _formats(raw: bytes) -> tuple[str, ...]:
+    """The formats that the bytes may have. Those of telephones tell theirs."""
     kind = BRANDS.get(raw[8:12]) if raw[4:8] == b"ftyp" else None
     if kind is None:
-        return "is not an image of a known format"
-    return f"is {kind}, which is not read; save it as JPEG (heif-convert, or the telephone's own settings)"
+        return FORMATS
+    if not _is_read(kind):
+        raise Unusable(NEEDS[kind])
+    return (kind,)
+
+
+@cache
+def _is_read(kind: str) -> bool:
+    """Whether a telephone's format can be read here."""
+    if kind == "AVIF":
+        return "avif" in features.get_supported_modules()
+    try:
+        from pillow_heif import register_heif_opener
+    except ImportError:
+        return False
+    register_heif_opener()
+    return True
 
 
 def shorter_side(path: str) -> int:

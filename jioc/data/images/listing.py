@@ -25,7 +25,10 @@ TRAIN = ("train", "training")
 VALIDATION = ("val", "valid", "validation")
 TEST = ("test", "testing", *VALIDATION)
 LITTER = {"thumbs.db", "desktop.ini", "__macosx"}  # left by file managers; hidden files are passed over too
-PICTURE_ENDINGS = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
+PICTURE_ENDINGS = (
+    *(".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
+    *(".heic", ".heif", ".avif"),
+)
 COLUMNS = (  # names of a csv's columns of paths, labels and splits
     ("path", "filename", "file", "image", "image_path"),
     ("label", "class", "class_name"),

@@ -4,6 +4,7 @@ import io
 import os
 import re
 import struct
+import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -181,10 +182,6 @@ UNUSABLE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "long bomb": (lambda p: p.write_bytes(_png(1, 80_000_000, b"\0\1\2\3")), "a side of which is over"),
     "wide bomb": (lambda p: p.write_bytes(_png(80_000_000, 1, b"\0\1\2\3")), "a side of which is over"),
     "zero bytes": (lambda p: p.write_bytes(b""), "is empty"),
-    "HEIC": (
-        lambda p: p.write_bytes(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"),
-        "is a HEIC image, which is not read; save it as JPEG (heif-convert",
-    ),
     "a film": (lambda p: p.write_bytes(b"\0\0\0\x18ftypisom"), "is not an image of a known format"),
     "no image": (lambda p: p.write_text("hello"), "is not an image of a known format"),
     "bomb": (lambda p: p.write_bytes(_png(30_000, 30_000)), "is not opened"),
@@ -234,13 +231,70 @@ def test_an_interlaced_png_is_used() -> None:
             assert np.array_equal(taken, pixels.transpose(2, 0, 1))
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM"])
+PHONES = [
+    pytest.param("AVIF", marks=pytest.mark.skipif(not decode._is_read("AVIF"), reason="an older Pillow")),
+    pytest.param("HEIF", marks=pytest.mark.extras),
+]
+
+
+def _saved(kind: str, image: Image.Image, **how: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, kind, **how)
+    return buffer.getvalue()
+
+
+def _photograph(kind: str, image: Image.Image, **how: Any) -> bytes:
+    """An image as a telephone would save it."""
+    if not decode._is_read(kind):
+        pytest.skip("the extra heic is not installed")
+    return _saved(kind, image, quality=95, **how)
+
+
+@pytest.mark.parametrize("kind", PHONES)
+def test_what_telephones_save_looks_as_they_show_it(kind: str) -> None:
+    """The left half is red as seen, whichever way up the telephone was."""
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turn by 90 degrees, clockwise
+    seen = Image.new("RGB", (64, 64), GREY)
+    seen.paste(RED, (0, 0, 32, 64))
+    for raw in (
+        _photograph(kind, seen),
+        _photograph(kind, seen.transpose(Image.Transpose.ROTATE_90), exif=exif.tobytes()),
+    ):
+        pixels, coloured = decode.square(raw, 64, grey=False)
+        assert coloured
+        assert np.abs(pixels.astype(int) - np.asarray(seen).transpose(2, 0, 1))[:, 8:-8, 8:24].max() < 12
+
+
+@pytest.mark.parametrize("kind", PHONES)
+def test_a_photograph_of_a_format_that_was_missing_is_read_as_soon_as_it_can_be(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "dog" / "new.jpg").write_bytes(_photograph(kind, Image.new("RGB", (8, 8), RED)))
+    with monkeypatch.context() as without:
+        without.setattr(decode, "_is_read", lambda kind: False)
+        for _ in range(2):
+            d, notes = read(folder)
+            assert len(d.train_y) + len(d.test_y) == 10
+            assert notes == [f"'dog/new.jpg' {decode.NEEDS[kind]}; it is left out"]
+    d, notes = read(folder)
+    assert len(d.train_y) + len(d.test_y) == 11 and notes == []
+
+
+def test_without_what_reads_it_a_photograph_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)  # importing it fails
+    monkeypatch.setattr(decode, "_is_read", decode._is_read.__wrapped__)
+    with pytest.raises(decode.Unusable, match=r"is a HEIC image, which needs .* pip install 'jioc\[heic\]'"):
+        decode.square(b"\0\0\0\x18ftypheic\0\0\0\0mif1heic", 8, grey=False)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", *PHONES])
 def test_damage_anywhere_is_an_image_or_a_reason(kind: str) -> None:
     draw = np.random.RandomState(0)
-    buffer = io.BytesIO()
-    Image.fromarray(draw.randint(0, 255, (24, 20, 3), np.uint8)).save(buffer, kind)
+    image = Image.fromarray(draw.randint(0, 255, (24, 20, 3), np.uint8))
+    whole = _photograph(kind, image) if kind in decode.NEEDS else _saved(kind, image)
     for _ in range(60):
-        raw = bytearray(buffer.getvalue())
+        raw = bytearray(whole)
         for at in draw.randint(0, len(raw), draw.randint(1, 6)):
             raw[at] = draw.randint(256)
         raw = raw[: draw.randint(1, len(raw))] if draw.rand() < 0.3 else raw

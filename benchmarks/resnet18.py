@@ -13,7 +13,6 @@ from pathlib import Path
 
 import printing
 from gains import FIGURES, RESULTS, Tasks, differences, paper_differences
-from verdicts import place
 
 from jioc.report import paper, runs
 from jioc.report.group import Group
@@ -44,7 +43,7 @@ def by_task(results: Path = RESULTS) -> str:
     heads = ["table", "CE + KD", *map(str, tasks), "average", "mean distance, tasks 2 to 10"]
     lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * (len(tasks) + 2)]
     for table, column in TABLES.items():
-        where = (*place(column), "icarl", "none")
+        where = (*column.place, "icarl", "none")
         curve = paper.curve(where)
         assert curve is not None, "tables 4 and 5 have it"
         theirs = curve["all"]
@@ -69,7 +68,7 @@ def nearest(results: Path = RESULTS) -> str:
     heads = ["table", "run", "n", *PAPER_ROWS.values(), *(f"new: {name}" for name in PAPER_ROWS.values())]
     lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * (len(heads) - 2)]
     for table, column in TABLES.items():
-        curves = [paper.curve((*place(column), "icarl", loss)) for loss in PAPER_ROWS]
+        curves = [paper.curve((*column.place, "icarl", loss)) for loss in PAPER_ROWS]
         for g in groups_of(table, results):
             cells = [table, g.name, str(len(g.complete))]
             for part in ("all", "new"):
@@ -87,7 +86,7 @@ def gains(results: Path = RESULTS) -> str:
     heads = ["table", "run", "against", "n", *FIGURES, "paper: average", "old", "new", "last"]
     lines = [f"| {' | '.join(heads)} |", "|---|---|---|" + "---:|" * (len(heads) - 3)]
     for table, column in TABLES.items():
-        groups, where = groups_of(table, results), (*place(column), "icarl")
+        groups, where = groups_of(table, results), (*column.place, "icarl")
         plain = next((g for g in groups if cell(g) == (*where, "none")), None)
         for g in groups:
             theirs = paper_differences(g.coordinate, where)

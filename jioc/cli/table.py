@@ -51,6 +51,8 @@ def main(argv: list[str]) -> int:
         sheets = [tables.summarise(groups, args.paper, args.forgetting, bracketed, wide, args.task_mean)]
     sheets[-1].notes += left_out
     for i, sheet in enumerate(sheets):
+        if i and args.format == "text" and sheets[i - 1].notes:
+            print()
         _print(sheet, args.format, first=i == 0)
     return 0
 

@@ -90,17 +90,36 @@ def summary(tables: list[Cell]) -> str:
     """
     forms = [(one, PLAIN if one.ours() else PRINTED) for one in tables]
     run = [(one, form) for one, form in forms if one.ours(form)]
-    cifar = [sum(one.where[0].startswith("cifar") for one in some) for some in ([c for c, _ in run], tables)]
     near = sum(abs(one.difference(form) or 0.0) <= NEAR for one, form in run)
-    gains = [(mean_std(one.gains(form))[0], paper.gain(one.where)) for one, form in run if one.gains(form)]
-    right = sum(ours * theirs > 0 for ours, theirs in gains if ours is not None and theirs is not None)
+    line = f"{_where(tables, [one for one, _ in run])}, {near} of them within {NEAR:g} points of the paper"
+    gains = [
+        (one.where[4], mean_std(one.gains(form))[0] or 0.0, paper.gain(one.where) or 0.0)
+        for one, form in run
+        if one.gains(form)
+    ]
+    if not gains:
+        return line
+    signs = {host: [ours * theirs > 0 for of, ours, theirs in gains if of == host] for host, *_ in gains}
+    right = [one for some in signs.values() for one in some]
+    by_host = ", ".join(f"{SPECS[host].title} {sum(some)} of {len(some)}" for host, some in signs.items())
+    ours, theirs = (number(sum(some) / len(gains), "+") for some in list(zip(*gains, strict=True))[1:])
     printed = sum(form == PRINTED for _, form in run)
     how = f"; {printed} of these {len(gains)} are by its formulas as printed" if printed else ""
     return (
-        f"{len(run)} of {len(tables)} cells are run ({cifar[0]} of the {cifar[1]} on CIFAR), {near} of them "
-        f"within {NEAR:g} points of the paper; in {right} of the {len(gains)} with JIOC the gain has "
-        f"the paper's sign{how}"
+        f"{line}; in {sum(right)} of the {len(gains)} with JIOC the gain has the paper's sign ({by_host}), "
+        f"and on average it is {ours}, the paper's {theirs}{how}"
     )
+
+
+def _where(tables: list[Cell], run: list[Cell]) -> str:
+    """How many cells were run, of those on CIFAR and of the others."""
+
+    def on_cifar(some: list[Cell]) -> int:
+        return sum(one.where[0].startswith("cifar") for one in some)
+
+    here, of = on_cifar(run), on_cifar(tables)
+    elsewhere, others = len(run) - here, len(tables) - of
+    return f"{here} of the {of} cells on CIFAR are run, {elsewhere or 'none'} of the {others} others"
 
 
 def remarks(tables: list[Cell]) -> list[str]:
@@ -108,7 +127,8 @@ def remarks(tables: list[Cell]) -> list[str]:
     groups = [g for one in tables for g in one.groups.values()]
     forms = {form for one in tables for form in one.groups}
     legend = [
-        "paper: its average accuracy in percent; ours: the mean over n seeds; diff: ours minus the paper's",
+        "paper: its average accuracy in percent; ours: the mean over n seeds",
+        "difference (diff): ours minus the paper's",
         *["as printed: JIOC by --reading printed, beside the default"] * (PRINTED in forms),
         *["as in PyCIL: the method as PyCIL codes it, where that is not as published"] * (IN_PYCIL in forms),
     ]

@@ -21,8 +21,18 @@ class Column:
         return f"{self.prefix}-{row.replace('+', '-') if '+' in row else f'{row}-none'}"
 
     @property
+    def place(self) -> tuple[str, str, int, int]:
+        """Data, backbone, tasks and memory, as the paper's tables have them."""
+        return f"{self.data}{'-lt' if self.tail else ''}", self.backbone, self.tasks, self.memory
+
+    @property
     def prefix(self) -> str:
-        return f"{self.data}{'-lt' if self.tail else ''}-{self.backbone}-{self.memory}"
+        data, backbone, _, memory = self.place
+        return f"{data}-{backbone}-{memory}"
+
+    @property
+    def tasks(self) -> int:
+        return 5 if self.data == "cifar10" else 10
 
     def values(self, row: str) -> Values:
         """The settings of a row: a method, perhaps with + and the word of --coordinate, - and a reading."""
@@ -32,7 +42,7 @@ class Column:
         coordination = {"coordination": given} if given else {}
         values = {"method": method, "data": self.data, "backbone": self.backbone, "memory": self.memory}
         stem = {"stem": "imagenet"} if self.backbone == "resnet18" else {}  # the paper's: docs/decisions.md
-        return values | {"tasks": 5 if self.data == "cifar10" else 10} | stem | tail | coordination
+        return values | {"tasks": self.tasks} | stem | tail | coordination
 
     def runs(self, rows: tuple[str, ...]) -> Iterator[tuple[str, Values]]:
         """Each row as published, and once more as PyCIL, which the paper uses, departs from it."""

@@ -41,8 +41,8 @@ def test_a_page_that_does_not_hold_the_results_is_not_current() -> None:
         page = (ROOT / name).read_text(encoding="utf-8")
         _, after = page.split(f"{mark}\n\n")
         block = f"{mark}\n\n{after.split('<!-- end')[0]}<!-- end of the table -->\n"
-        assert " cells are run" in block and tables.current(block) == block
-        assert tables.current(block.replace(" cells are run", "9 cells are run")) == block
+        assert " on CIFAR are run" in block and tables.current(block) == block
+        assert tables.current(block.replace(" on CIFAR are run", "9 on CIFAR are run")) == block
 
 
 def test_the_papers_oddities_are_found() -> None:

@@ -56,8 +56,9 @@ def test_a_cell_has_the_default_form_of_its_row_and_others_beside_it(results: li
 def test_the_line_counts_cells_near_ones_and_gains(results: list[dict[str, Any]]) -> None:
     told = coverage.summary(coverage.cells(groups_of(*results)))
     assert told == (
-        "5 of 150 cells are run (5 of the 100 on CIFAR), 2 of them within 2 points of the paper; "
-        "in 1 of the 2 with JIOC the gain has the paper's sign"
+        "5 of the 100 cells on CIFAR are run, none of the 50 others, 2 of them within 2 points of the paper; "
+        "in 1 of the 2 with JIOC the gain has the paper's sign (iCaRL 0 of 1, DER 1 of 1), and on average it "
+        "is -0.45, the paper's +3.67"
     )
 
 
@@ -66,7 +67,7 @@ def test_the_printed_reading_stands_beside_the_default_and_counts_where_that_was
     (g,) = groups_of(result(f"{TAIL}-icarl-jioc", 51.0, coordination=coordination))
     (one,) = (one for one in coverage.cells([g]) if one.groups)
     assert one.ours(coverage.PRINTED) == [51.0] and one.ours() == []
-    assert coverage.summary(coverage.cells([g])).startswith("1 of 150 cells are run")
+    assert coverage.summary(coverage.cells([g])).startswith("1 of the 100 cells on CIFAR are run")
     both = coverage.cells(groups_of(result(f"{TAIL}-icarl-jioc", 55.0), g.runs[0].result.model_dump()))
     assert ", 1 of them within 2 points" in coverage.summary(both)
     (row,) = (row for block in coverage.layout([one], wide=True) for row in block.rows if "printed" in row[0])
@@ -79,7 +80,7 @@ def test_every_cell_of_the_paper_stands_there_once_and_fits_a_terminal(
     place = str(keep(tmp_path / "runs", *results))
     assert main(["table", "--paper", "--coverage", place]) == 0
     lines = capsys.readouterr().out.splitlines()
-    end = next(i for i, line in enumerate(lines) if line.startswith("5 of 150 cells are run"))
+    end = next(i for i, line in enumerate(lines) if line.startswith("5 of the 100 cells on CIFAR are run"))
     tables = "\n".join(lines[:end])
     assert max(map(len, lines[:end])) <= 80 and "…" not in tables
     printed = json.loads((Path(paper.__file__).parent / "paper.json").read_text())["averages"]
@@ -96,7 +97,7 @@ def test_the_other_formats_hold_the_same_cells(
     assert main([*words, "csv"]) == 0
     captured = capsys.readouterr()
     rows = list(csv.DictReader(io.StringIO(captured.out)))
-    assert len(rows) == 151 and captured.err.startswith("5 of 150 cells are run")
+    assert len(rows) == 151 and captured.err.startswith("5 of the 100 cells on CIFAR are run")
     (gain,) = (row for row in rows if row["gain"] and row["method"] == "icarl")
     assert float(gain["gain"]) == -1 and float(gain["paper's gain"]) == pytest.approx(5.07)
     assert main([*words, "markdown"]) == 0

@@ -194,7 +194,7 @@ def build_parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
         common=COMMON,
         examples={
             "jioc learn runs/photos new-classes": "the model also knows the class folders of new-classes",
-            "jioc learn runs/photos more --known add": "new images of known classes count too",
+            "jioc learn runs/photos more --known add": "with new images of known classes, beside new ones",
             "jioc learn runs/photos new-classes --out runs/more": "leave the model as it is, save another",
         },
         add_help=add_help,
@@ -215,8 +215,8 @@ def build_parser(spec: Spec, usual: Values, add_help: bool = True) -> Parser:
     parser.add(
         "--known",
         default="refuse",
-        metavar="{refuse,add}",
-        help="known classes: refuse them, add their new images, or skip them (refuse)",
+        metavar="{refuse,add,skip}",
+        help="known classes beside new ones: refuse them, add their new images, or skip them (refuse)",
     )
     parser.add("--method", metavar="FILE", help=OWN_METHOD)
     add_settings(parser, spec, usual, index.taken_by("learn"))

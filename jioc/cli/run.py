@@ -37,6 +37,10 @@ def main(argv: list[str]) -> int:
     preset = PRESETS[words[0]].values if words and words[0] in PRESETS else {}
     words = [str(preset["method"]), *words[1:]] if preset else words
     method, suggested, why = _method(words)
+    refuse_if(
+        method not in SPECS and not scripts.is_script(method) and Path(method).is_dir(),
+        f"unknown method {method!r}; for the folder of that name: jioc run --data {method}",
+    )
     spec = find_method(method)
     args = build_parser(spec).parse(words)
     log = loggers.names(args.log)

@@ -6,7 +6,7 @@
     l = 10^-8 .. 10^8, the least        [tr (Y - HW)^T (Y - HW) / n] / (1 - tr H (G + l I)^-1 H^T / n)^2
 
 Sums alone are kept: any order of tasks gives the same W. No gradient, no exemplars, no augmentation. T fits
-the newest task's images, each scored by the W that its leaving-out would give.
+each task's images, as SimpleCIL's does, each scored by the W that its leaving-out would give.
 
 Departures: the paper holds out images of each task for l, which would depend on the order; generalised
 cross-validation needs the sums alone. Powers under 10^-6 tr G are left out: rounding would show in W. The

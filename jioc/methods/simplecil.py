@@ -4,9 +4,9 @@
     p(c | x) = softmax(s / T)
 
 Sums and counts are kept, in float64: any order of tasks gives the same means, and a class more changes no
-other. No gradient, no exemplars, no augmentation. T fits the newest task's images by cross-entropy, each
-scored by the mean of its class without it; of n images one more is taken to be wrong, or T would be 0 where
-all are right (as Platt, 1999).
+other. No gradient, no exemplars, no augmentation. T fits a task's images by cross-entropy, each scored by the
+mean of its class without it; of n images one more is taken to be wrong, or T would be 0 where all are right
+(as Platt, 1999). Over tasks it is the geometric mean, so that a few new images do not unsettle all scores.
 """
 
 import math
@@ -52,11 +52,16 @@ class FrozenFeatures(Method):
         f = data.features(self.net, torch.cat(classes), unit=False).double()
         one_hot = F.one_hot(y, len(classes)).to(f)
         counts = one_hot.sum(0)
+        before = 0.0 if self.counts is None else self.counts.sum().item()
         self.counts = counts if self.counts is None else grown(self.counts, len(classes)) + counts
         scores = self.solve(f, one_hot)
         usable = (self.counts > 1).to(y.device)[y].to(f.device)  # a single image has no other to go by
         if len(classes) > 1 and usable.any():
-            self.temperature = fit_temperature(scores[usable], y.to(f.device)[usable])
+            fitted, share = (
+                fit_temperature(scores[usable], y.to(f.device)[usable]),
+                before / (before + len(y)),
+            )
+            self.temperature = self.temperature**share * fitted ** (1 - share)
 
     def solve(self, f: Tensor, one_hot: Tensor) -> Tensor:
         """Add features (n, d) of images and set `rows`; score each image as if it had not been added."""

@@ -91,6 +91,9 @@ def evaluation_lines(e: Evaluation) -> list[str]:
     return [*lines, f"right, in percent: {'   '.join(parts)}"]
 
 
+ENOUGH = 20  # right answers, for a threshold that is more than a guess
+
+
 def unknown_line(threshold: Threshold) -> str:
     """Write what a threshold for `unknown` does."""
     parts = {"of wrong ones": threshold.wrong_refused, "of unknown classes": threshold.strangers_refused}
@@ -99,7 +102,8 @@ def unknown_line(threshold: Threshold) -> str:
     fitted = (
         f"fitted on {counted(threshold.images, 'right answer')}, of which {threshold.right_kept:.2f} % stay"
     )
-    return f"unknown: scores below {threshold.score:.4f}, {fitted}{becomes}"
+    few = f"; with fewer than {ENOUGH} it is rough" if threshold.images < ENOUGH else ""
+    return f"unknown: scores below {threshold.score:.4f}, {fitted}{becomes}{few}"
 
 
 def calibration_line(e: Evaluation) -> str:

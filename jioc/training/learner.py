@@ -309,7 +309,8 @@ def without_classes(dataset: Dataset, known: list[str]) -> Dataset:
 
 
 def no_new_class(dataset: Dataset) -> str:
-    return f"there is no new class among {', '.join(map(repr, dataset.classes))}"
+    known = ", ".join(map(repr, dataset.classes))
+    return f"there is no new class among {known}; for more images of these alone, train anew on all images"
 
 
 def _new_classes(learnt: Classifier, dataset: Dataset, known: str) -> list[int]:

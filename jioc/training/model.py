@@ -102,6 +102,12 @@ class Classifier:
 
         Fail if some scores are not finite.
         """
+        kept = tuple(self.preprocessing.shape)
+        refuse_if(
+            pixels.shape[1:] != kept,
+            f"readouts takes images in the shape in which they are kept, (n, {', '.join(map(str, kept))}), "
+            f"not {tuple(pixels.shape)}; predict takes any",
+        )
         self.method.net.eval()
         images = self.preprocessing.images(pixels, self.device)
         scored: dict[str, list[Tensor]] = {}

@@ -20,7 +20,8 @@ def unreadable_code(method: str) -> str:
 
 def already_learnt(classes: Sequence[str]) -> str:
     names = ", ".join(map(repr, classes))
-    return f"already learnt: {names}; --known add uses their new images too, --known skip leaves them out"
+    beside = "beside new classes, --known add uses their new images too, and --known skip leaves them out"
+    return f"already learnt: {names}; {beside}"
 
 
 def broke_on_noise(method: str, error: Exception) -> str:

@@ -12,15 +12,17 @@ from typing import Any
 
 import torch
 
-from jioc.config import Config, Values, by_names, digest, make
+from jioc.config import Config, Values, at, by_names, digest, index, make
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.device.distributed import ALONE, World, process_group
 from jioc.errors import Refused, refuse_if
 from jioc.events import Callback, Note
-from jioc.methods import find_method
+from jioc.methods import SPECS, find_method
 from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
+from jioc.resolve.overlay import overlay
+from jioc.resolve.suggest import method_for
 from jioc.results import Result
 from jioc.stopping import until
 from jioc.torchrun import first_process
@@ -45,8 +47,10 @@ def run(
     every step; when it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every
     process calls this; the first one writes and calls back, and all return the result.
     """
+    why: list[str] = []
     if config is None:
-        config = make(**_by_names(values))
+        suggested, why = _suggested(values)
+        config = make(**overlay(suggested, _by_names(values | _method_of(suggested))))
     elif not isinstance(config, Config):
         raise Refused(
             "jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; "
@@ -55,11 +59,30 @@ def run(
     else:
         refuse_if(values, f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
-    notes = validate.unused(config)
+    notes = [*why, *validate.unused(config)]
     if callback is not None and first_process():
         for text in notes:
             callback(Note(text))
     return execute(config, out=out, resume=resume, callback=callback, stop=stop)
+
+
+def _suggested(values: Values) -> tuple[Values, list[str]]:
+    """The settings for a folder of photographs where no method is given, as on the command line."""
+    if values.get("method") is not None:
+        return {}, []
+    word = values.get("coordinate") or at(values, "coordination.coordinate")
+    several = any(values.get(name) is not None for name in index.grouped("tasks"))
+    found = method_for(values.get("data"), trains=word not in (None, "none"), several=several)
+    if found is None:
+        names = ", ".join(SPECS)
+        raise Refused(
+            f"jioc.run needs a method: {names}, or a Python file; with a folder of photographs it finds one"
+        )
+    return found[0], [found[1]]
+
+
+def _method_of(suggested: Values) -> Values:
+    return {"method": suggested["method"]} if suggested else {}
 
 
 def _by_names(values: Values) -> Values:

@@ -158,7 +158,7 @@ def test_known_classes_are_refused_or_added(
     more = write_digits(tmp_path / "more", "589", 25)
     assert main(["learn", str(run), str(more), "--device", "cpu"]) == 2
     assert (
-        "already learnt: '5'; --known add uses their new images too, --known skip leaves"
+        "already learnt: '5'; beside new classes, --known add uses their new images too, and"
         in capsys.readouterr().err
     )
     words = ["--known", "add", "--memory", "400", "--epochs", "1", "--device", "cpu"]
@@ -184,7 +184,7 @@ def test_a_class_is_known_however_its_accents_are_stored_and_an_exemplar_under_a
         out = tmp_path / f"{kept}-on"
         words = ["learn", str(run), str(more), "--epochs", "1", "--device", "cpu", "--out", str(out)]
         assert main(words) == 2
-        assert capsys.readouterr().err.startswith(f"jioc: already learnt: {joined!r}; --known add")
+        assert capsys.readouterr().err.startswith(f"jioc: already learnt: {joined!r}; beside new classes")
         assert main([*words, "--known", "add"]) == 0
         assert jioc.load(out).classes == [*"01234", kept, "vier"]
         told = (

@@ -11,6 +11,7 @@ from helpers.photographs import photographs
 from helpers.runs import collect_notes
 from jioc.cli import dry_run
 from jioc.cli.main import main
+from jioc.errors import Refused
 from jioc.resolve import suggest
 
 
@@ -57,6 +58,25 @@ def test_a_run_without_a_method_says_what_it_takes_and_flags_stand_over_it(
     )
     assert main(["run", "--data", "digits"]) == 2
     assert "jioc run needs a method" in capsys.readouterr().err
+
+
+def test_python_takes_the_same_method_as_the_command(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suggest, "package_folder", lambda name: None)
+    told: list[str] = []
+    result = jioc.run(
+        data=str(photos), image_size=16, epochs=1, batch_size=16, device="cpu", callback=collect_notes(told)
+    )
+    assert result.config["method"] == "icarl" and result.config["batch_size"] == 16
+    assert len(result.tasks) == 1 and any("no method is named: taking icarl" in note for note in told)
+    with pytest.raises(Refused, match="jioc.run needs a method: .*icarl"):
+        jioc.run(data="digits")
+
+
+def test_a_folder_in_place_of_a_method_is_told_where_it_belongs(
+    photos: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", str(photos)]) == 2
+    assert f"for the folder of that name: jioc run --data {photos}" in capsys.readouterr().err
 
 
 def test_a_suggested_run_goes_on_though_another_would_be_suggested_now(

@@ -1,5 +1,6 @@
 """Class means and ridge regression on frozen features: the formulas, and that no order matters."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from jioc.config import make
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.errors import Interrupted, Refused
-from jioc.methods import SPECS
+from jioc.methods import SPECS, simplecil
 from jioc.methods.ranpac import POWERS, choose_ridge
 from jioc.methods.simplecil import FrozenFeatures, fit_temperature
 from jioc.resolve.derive import resolve
@@ -159,6 +160,19 @@ def test_the_temperature_is_the_one_that_made_the_labels() -> None:
     y = torch.multinomial((scores / 0.2).softmax(1), 1, generator=g).squeeze(1)
     assert fit_temperature(scores, y) == pytest.approx(0.2, rel=0.15)
     assert fit_temperature(torch.eye(3).double(), torch.arange(3)) > 0.05  # three right answers prove little
+
+
+def test_the_temperature_of_a_task_counts_by_its_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = iter([0.04, 4.0])
+    monkeypatch.setattr(simplecil, "fit_temperature", lambda scores, y: next(fits))
+    result = jioc.run(
+        method="simplecil", base=8, increment=2, data="digits", out=tmp_path / "run", device="cpu"
+    )
+    share = sum(result.counts[:8]) / sum(result.counts)
+    expected = math.exp(share * math.log(0.04) + (1 - share) * math.log(4.0))
+    assert jioc.load(tmp_path / "run").method.temperature == pytest.approx(expected)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("method", FROZEN)

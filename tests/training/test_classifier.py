@@ -39,6 +39,11 @@ def test_what_may_be_given_to_predict(saved: Path, digits: Dataset, tmp_path: Pa
         learner.predict(grey, readout="nmme")
 
 
+def test_readouts_say_which_shape_they_take(saved: Path) -> None:
+    with pytest.raises(Refused, match=r"readouts takes images .* \(n, 1, 8, 8\), not \(2, 8, 8, 1\)"):
+        jioc.load(saved).readouts(np.zeros((2, 8, 8, 1), np.uint8))
+
+
 def test_scores_are_probabilities_or_cosines(saved: Path, digits: Dataset) -> None:
     learner = jioc.load(saved)
     cnn, nme = (learner.confidence(digits.test_x[:9], name) for name in ("cnn", "nme"))

@@ -205,6 +205,7 @@ def test_a_teacher_never_changes(small: dict[str, Any], monkeypatch: pytest.Monk
 
 def test_the_public_names() -> None:
     assert all(getattr(jioc, name) is not None for name in jioc.__all__)
+    assert set(jioc.__all__) <= set(dir(jioc))
     assert jioc.losses.cross_entropy and callable(jioc.run)
     with pytest.raises(Refused, match="'jiocc' is refused"):
         jioc.JIOC(coordinate="jiocc")

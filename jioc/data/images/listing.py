@@ -89,8 +89,23 @@ def list_images(root: Path) -> Listing:
         for name in _pictures(root / part)
     ]
     notes = [f"the folder {name!r} beside {train!r} is not used" for name in unused]
+    notes += _taken_together(root, train or ".", [file.path for file in to_train])
     validation = test if test and test.lower() in VALIDATION else None
     return Listing(finder.root, layout, names, to_train, to_test, finder.bad, notes, validation)
+
+
+def _taken_together(root: Path, home: str, paths: list[str]) -> list[str]:
+    """Say which class folders hold images in several folders below them alone, which may be classes too."""
+    below: dict[str, set[str]] = {}
+    for path in paths:
+        name, *rest = Path(os.path.relpath(path, home)).parts
+        below.setdefault(name, set()).add(rest[0] if len(rest) > 1 else "")
+    nested = [name for name, inside in below.items() if len(inside) > 1 and "" not in inside]
+    if not nested:
+        return []
+    first, others = nested[0], f" (and {len(nested) - 1} more such)" if len(nested) > 1 else ""
+    there = os.path.normpath(root / home / first)
+    return [f"all folders below {first!r} are one class{others}; if each is a class: --data {there}"]
 
 
 def class_names(root: Path) -> list[str]:

@@ -17,6 +17,18 @@ def test_class_folders_are_split_by_class(folder: Path) -> None:
     assert d.record["split"] == {"made": True, "seed": 1993, "share": 0.2}
 
 
+def test_a_class_made_of_several_folders_is_told(folder: Path) -> None:
+    for n, name in enumerate(("fox", "fox", "hen", "hen")):
+        picture(folder / "animals" / name / f"{n}.png", 20 + n)
+    d, notes = read(folder)
+    assert d.classes == ["animals", "cat", "dog"]
+    assert notes == [
+        f"all folders below 'animals' are one class; if each is a class: --data {folder / 'animals'}"
+    ]
+    picture(folder / "animals" / "own.png", 30)
+    assert read(folder)[1] == []
+
+
 def test_every_image_keeps_its_label(folder: Path) -> None:
     d, _ = read(folder)
     of = {colour(n): n // 5 for n in range(10)}

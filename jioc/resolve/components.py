@@ -8,6 +8,7 @@ import itertools
 
 from jioc.config import Values, nested
 from jioc.resolve.columns import RES32_LARGE, RES32_TAIL, Column
+from jioc.resolve.overlay import overlay
 from jioc.resolve.presets import PRESETS
 from jioc.resolve.recipe_file import Recipe, Runs
 
@@ -98,7 +99,10 @@ LT_CIL: Values = {
 
 
 def lt_cil() -> Runs:
-    """iCaRL, PODNet, DER and `best`, with and without JIOC: 50 classes, then 5 or 10 tasks, in two orders."""
+    """iCaRL, PODNet, DER and `best`, with and without JIOC: 50 classes, then 5 or 10 tasks, in two orders.
+
+    The protocol's epochs, rates and memory stand over those of `best`; what it does not name stays.
+    """
     hosts: dict[str, Values] = {host: {"method": host} for host in ("icarl", "podnet", "der")}
     if "best" in PRESETS:
         hosts["best"] = PRESETS["best"].values
@@ -108,7 +112,8 @@ def lt_cil() -> Runs:
         protocol = LT_CIL | ordered | {"increment": 50 // tasks}
         for host, values in hosts.items():
             name = f"lt-cil-{order}-{tasks}-{host}-{word}"
-            runs[name] = values | protocol | {"coordination": {"coordinate": word}}
+            own = {key: value for key, value in values.items() if word != "none" or key != "coordination"}
+            runs[name] = overlay(own, protocol | {"coordination": {"coordinate": word}})
     return runs
 
 

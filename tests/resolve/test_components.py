@@ -12,7 +12,17 @@ from jioc.config import values as settings
 from jioc.resolve import components, presets, recipes, repeat
 from jioc.resolve.derive import resolve
 
-BEST = presets.Preset("best", "made up", {"method": "der", "ema": 0.99, "rebalance": "head"})
+BEST = presets.Preset(
+    "best",
+    "made up",
+    {
+        "method": "der",
+        "ema": 0.99,
+        "rebalance": "head",
+        "coordination.coordinate": "jioc",
+        "coordination.gamma2": 0.3,
+    },
+)
 
 
 @pytest.mark.parametrize("name", ["components", "components-long-tail"])
@@ -55,7 +65,12 @@ def test_best_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None
     for values, more in zip(plain.values(), augmented.values(), strict=True):
         assert values["ema"] == 0.99 and more == values | {"augment": "autoaugment"}
         resolve(settings.make(**more))
-    assert len(made["lt-cil"].make()) == 32
+    rows = made["lt-cil"].make()
+    assert len(rows) == 32
+    row = resolve(settings.make(**rows["lt-cil-shuffled-5-best-jioc"]))
+    assert (row.ema, row.later.epochs, row.coordination.gamma2) == (0.99, 160, 0.3)
+    for values in rows.values():
+        resolve(settings.make(**values))
 
 
 def test_a_preset_is_run_and_every_setting_of_it_is_in_the_file(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,7 +37,7 @@ from jioc.training.store import locked
 def test_killed_half_way_a_grid_goes_on_and_ends_as_if_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["grid", recipe_file(tmp_path, **BOTH), "--seeds", "1", "--out"]
+    words = ["grid", recipe_file(tmp_path, **BOTH), "--seeds", "1", "--epochs", "20", "--out"]  # long enough
     assert main([*words, str(tmp_path / "alone"), "--pack", "2"]) == 0
     killed = tmp_path / "killed"
     child = subprocess.Popen([sys.executable, "-m", "jioc", *words, str(killed)], stdout=subprocess.DEVNULL)

@@ -49,8 +49,8 @@ def run(
     """
     why: list[str] = []
     if config is None:
-        suggested, why = _suggested(values)
-        config = make(**overlay(suggested, _by_names(values | _method_of(suggested))))
+        values, why = _with_method(values)
+        config = make(**values)
     elif not isinstance(config, Config):
         raise Refused(
             "jioc.run takes settings by their names, such as method='icarl', or a jioc.Config; "
@@ -66,10 +66,15 @@ def run(
     return execute(config, out=out, resume=resume, callback=callback, stop=stop)
 
 
-def _suggested(values: Values) -> tuple[Values, list[str]]:
-    """The settings for a folder of photographs where no method is given, as on the command line."""
-    if values.get("method") is not None:
-        return {}, []
+def _with_method(values: Values) -> tuple[Values, list[str]]:
+    """Settings that may be given by the names of flags, some of which are the method's own.
+
+    Without a method a folder of photographs gets one, as on the command line; a note says which.
+    """
+    method = values.get("method")
+    if method is not None:
+        known = isinstance(method, str | Path)
+        return by_names(values, find_method(str(method)).options) if known else values, []
     word = values.get("coordinate") or at(values, "coordination.coordinate")
     several = any(values.get(name) is not None for name in index.grouped("tasks"))
     found = method_for(values.get("data"), trains=word not in (None, "none"), several=several)
@@ -78,17 +83,9 @@ def _suggested(values: Values) -> tuple[Values, list[str]]:
         raise Refused(
             f"jioc.run needs a method: {names}, or a Python file; with a folder of photographs it finds one"
         )
-    return found[0], [found[1]]
-
-
-def _method_of(suggested: Values) -> Values:
-    return {"method": suggested["method"]} if suggested else {}
-
-
-def _by_names(values: Values) -> Values:
-    """Values that may be given by the names of flags, some of which are the method's own."""
-    method = values.get("method")
-    return by_names(values, find_method(str(method)).options) if isinstance(method, str | Path) else values
+    suggested, why = found
+    own, _ = _with_method(values | {"method": suggested["method"]})
+    return overlay(suggested, own), [why]
 
 
 def execute(

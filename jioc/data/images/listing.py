@@ -105,7 +105,7 @@ def _taken_together(root: Path, home: str, paths: list[str]) -> list[str]:
         return []
     first, others = nested[0], f" (and {len(nested) - 1} more such)" if len(nested) > 1 else ""
     there = os.path.normpath(root / home / first)
-    return [f"all folders below {first!r} are one class{others}; if each is a class: --data {there}"]
+    return [f"all folders below {first!r} are one class{others}; if each is a class, give {there!r}"]
 
 
 def class_names(root: Path) -> list[str]:

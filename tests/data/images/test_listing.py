@@ -22,9 +22,8 @@ def test_a_class_made_of_several_folders_is_told(folder: Path) -> None:
         picture(folder / "animals" / name / f"{n}.png", 20 + n)
     d, notes = read(folder)
     assert d.classes == ["animals", "cat", "dog"]
-    assert notes == [
-        f"all folders below 'animals' are one class; if each is a class: --data {folder / 'animals'}"
-    ]
+    there = str(folder / "animals")
+    assert notes == [f"all folders below 'animals' are one class; if each is a class, give {there!r}"]
     picture(folder / "animals" / "own.png", 30)
     assert read(folder)[1] == []
 

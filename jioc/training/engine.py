@@ -257,9 +257,7 @@ class Engine:
     def _round_teacher(self, method: Method) -> None:
         """On CUDA in bf16, round a teacher's convolutions once instead of in each step."""
         if self.device.type == "cuda" and self.execution.precision == "bf16" and method.teacher is not None:
-            for module in method.teacher.modules():
-                if isinstance(module, nn.Conv2d):
-                    module.to(torch.bfloat16)
+            round_convolutions(method.teacher)
 
     def _compiling(self, sampler: Sampler) -> Any:
         """The context in which a full batch, or each part of it, runs compiled."""
@@ -347,3 +345,14 @@ class Engine:
         for live, value in zip(changing, saved["changing"], strict=True):
             live.copy_(value)
         return saved["epoch"], saved["step"]
+
+
+def round_convolutions(net: Net) -> None:
+    """Keep a frozen network's convolutions in bf16; it then answers within `Engine.arithmetic` alone."""
+    for module in net.modules():
+        if isinstance(module, nn.Conv2d):
+            module.to(torch.bfloat16)
+
+
+def is_rounded(net: Net) -> bool:
+    return any(p.dtype == torch.bfloat16 for p in net.parameters())

@@ -194,12 +194,15 @@ class Run:
         return self.config.adjust * torch.tensor(counts, device=self.device).log()
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
-        """Features (n, d) of training images, of norm 1 or as they are, in fp32 or a step's arithmetic."""
-        if not unit:
-            stop = self.checkpointer.stop_if_asked if self.world.size == 1 else None
+        """Features (n, d) of training images, of norm 1 or as they are.
+
+        In fp32, or in a step's arithmetic, which a teacher that was rounded for the steps needs.
+        """
+        stop = self.checkpointer.stop_if_asked if self.world.size == 1 else None
+        with self.engine.arithmetic() if as_trained or engine.is_rounded(net) else nullcontext():
+            if unit:
+                return evaluate.unit_features(net, self.train, index, self.world)
             return evaluate.plain_features(net, self.train, index, self.world, stop)
-        with self.engine.arithmetic() if as_trained else nullcontext():
-            return evaluate.unit_features(net, self.train, index, self.world)
 
     def result(self) -> Result:
         """The run as result.json holds it, so far."""

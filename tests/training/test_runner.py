@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import jioc
-from helpers.learning import new_run
+from helpers.learning import new_run, started
 from helpers.runs import collect_notes, figures, same, weights
 from jioc.config import Config
 from jioc.config import values as settings
@@ -20,6 +20,7 @@ from jioc.methods import SPECS
 from jioc.methods.icarl import ICaRL
 from jioc.resolve.overlay import overlay
 from jioc.training.build import make_method
+from jioc.training.engine import round_convolutions
 from jioc.training.preflight import preflight
 from jioc.training.run import run
 from jioc.training.runner import Run
@@ -222,3 +223,16 @@ def test_a_place_may_be_a_path_and_what_is_no_configuration_is_refused(tmp_path:
         run("wa")  # type: ignore[arg-type]
     with pytest.raises(Refused, match="^--data: 5 is refused"):
         settings.make(method="icarl", data=5)
+
+
+@pytest.mark.parametrize("unit", [True, False])
+def test_a_teacher_that_was_rounded_for_the_steps_still_gives_features(unit: bool) -> None:
+    """On CUDA in bf16 a stage rounds the teacher's convolutions, and a method may ask for its features."""
+    trained = started("icarl", 1, precision="bf16")
+    teacher, index = trained.method.teacher, torch.arange(20)
+    assert teacher is not None
+    before = trained.features(teacher, index, unit=unit)
+    round_convolutions(teacher)
+    after = trained.features(teacher, index, unit=unit)
+    assert after.dtype == torch.float32
+    assert 0 < (after - before).norm() < 0.05 * before.norm()

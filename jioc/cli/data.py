@@ -15,6 +15,8 @@ from jioc.resolve.suggest import method_for
 from jioc.terminal import table
 from jioc.text import counted
 
+FEW = 20  # classes whose training images a check prints without being asked
+
 
 def build_parser() -> Parser:
     parser = Parser(
@@ -24,13 +26,15 @@ def build_parser() -> Parser:
         examples={
             "jioc data list": "the data sets, and whether their files are here",
             "jioc data get cifar100": "fetch the official files",
-            "jioc data check photos --counts": "what a run would see of a folder of class folders",
+            "jioc data check photos": "what a run would see of a folder of class folders",
         },
     )
     parser.add("action", help="list, get or check")
     parser.add("name", nargs="?", help="a data set; to check: also a folder of class folders, or a csv")
     add_fields(parser, {name: Config.model_fields[name] for name in index.taken_by("data")})
-    parser.add("--counts", action="store_true", help="check: print the training images of every class")
+    parser.add(
+        "--counts", action="store_true", help=f"check: print the counts of more than {FEW} classes too"
+    )
     return parser
 
 
@@ -97,5 +101,5 @@ def check(config: Config, counts: bool) -> None:
     print(f"{network}; {counted(len(made.sizes), 'task')}" if made else network)
     if made is None:
         return
-    if counts or config.long_tail is not None:
+    if counts or config.long_tail is not None or len(made.classes) <= FEW:
         counts_table(made.classes, made.counts, list(made.sizes))

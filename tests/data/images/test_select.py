@@ -138,3 +138,12 @@ def test_a_check_of_very_few_images_tells_what_is_there(
     out, err = capsys.readouterr()
     assert "ones: 2 classes, 2 training and 0 test images" in out
     assert "there is no image to judge by" in " ".join(err.split())
+
+
+def test_a_check_names_a_few_classes_and_many_only_when_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number, named in ((20, True), (21, False)):
+        place = class_folders(tmp_path / str(number), {f"class{c}": 2 for c in range(number)})
+        assert cli.main(["data", "check", str(place)]) == 0
+        assert ("class7 1" in capsys.readouterr().out) == named

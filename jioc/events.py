@@ -8,6 +8,7 @@ def callback(event):
             print(row.cnn.all)
 """
 
+import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -87,3 +88,9 @@ Callback = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """The callback where nobody asked for events."""
+
+
+def log_notes(event: Event) -> None:
+    """The callback of a program without one: notes go to the logger `jioc`, which prints them on stderr."""
+    if isinstance(event, Note):
+        logging.getLogger("jioc").warning(event.text)

@@ -17,7 +17,7 @@ from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.device.distributed import ALONE, World, process_group
 from jioc.errors import Refused, refuse_if
-from jioc.events import Callback, Note
+from jioc.events import Callback, Note, log_notes
 from jioc.methods import SPECS, find_method
 from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
@@ -43,9 +43,10 @@ def run(
 ) -> Result:
     """Run a configuration, or settings by name: as in `config.yaml`, or as flags (coordinate, epochs, …).
 
-    With `out` the run is saved there and can be resumed; without, nothing is written. `stop` is asked before
-    every step; when it says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every
-    process calls this; the first one writes and calls back, and all return the result.
+    With `out` the run is saved there and can be resumed; without, nothing is written. Without a `callback`
+    notes go to the logger `jioc`, which prints them on stderr. `stop` is asked before every step; when it
+    says yes the run saves a checkpoint and raises `Interrupted`. Under torchrun every process calls this; the
+    first one writes and calls back, and all return the result.
     """
     why: list[str] = []
     if config is None:
@@ -60,7 +61,8 @@ def run(
         refuse_if(values, f"give a configuration or its values, not both: {', '.join(values)}")
     config = resolve(config)
     notes = [*why, *validate.unused(config)]
-    if callback is not None and first_process():
+    callback = callback or log_notes
+    if first_process():
         for text in notes:
             callback(Note(text))
     return execute(config, out=out, resume=resume, callback=callback, stop=stop)

@@ -236,3 +236,16 @@ def test_a_teacher_that_was_rounded_for_the_steps_still_gives_features(unit: boo
     after = trained.features(teacher, index, unit=unit)
     assert after.dtype == torch.float32
     assert 0 < (after - before).norm() < 0.05 * before.norm()
+
+
+def test_notes_reach_a_program_without_a_callback(
+    small: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    short = small | {"first": {"epochs": 1}, "later": {"epochs": 1}}
+    run(method="icarl", **short, coordinate="ic", temperature=4)
+    assert [record.getMessage() for record in caplog.records if record.name == "jioc"] == [
+        "--temperature: without effect under --coordinate ic"
+    ]
+    caplog.clear()
+    run(method="icarl", **short, coordinate="ic", temperature=4, callback=lambda event: None)
+    assert not caplog.records

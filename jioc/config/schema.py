@@ -192,7 +192,8 @@ class Config(Options):
     """Bytes of all exemplars instead of their number: as many as fit, a byte for each level of a pixel."""
     exemplar_size: Literal["full", "half"] = setting("full", "memory", label="place", commands=())
     """Keep exemplars as they are, or at half their height and width, in a quarter of the bytes; they are
-    enlarged again when they are used."""
+    enlarged again when they are used. So is half of all other images in training, and every image that is
+    judged."""
     select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
     keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))

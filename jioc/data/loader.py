@@ -17,6 +17,8 @@ from jioc.data.augment.mix import Mix
 from jioc.device.compile import maybe_compiled
 from jioc.memory import Memory
 
+SHOWN_HALVED = 0.5  # of the images that are no exemplars, in each step, where exemplars are halved
+
 
 class Images:
     """Images on the device, given out normalised; uint8, or float32 of any scale.
@@ -26,8 +28,9 @@ class Images:
 
     resident = True  # whether every pixel is on the device
     share: slice | None = None  # of each training batch, where several processes share it
-    halved: Tensor | None = None  # (images,), which are kept at half their side; None: none ever is
-    halved_before: int = 0  # images, the first ones, that were halved and enlarged by an earlier run
+    # (images,), the chance that a training step shows an image halved and enlarged: SHOWN_HALVED, 1 for an
+    # exemplar, 0 for pixels that an earlier run has halved and enlarged; None: exemplars keep their size
+    halving: Tensor | None = None
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Images:
         std: tuple[float, ...],
         device: torch.device,
         size: int | None = None,
+        half: bool = False,  # whether exemplars are kept at half their side
     ):
         self.device, self.size = device, size
         self.pixels = self._place(pixels)
@@ -44,6 +48,8 @@ class Images:
         levels = 255 if pixels.dtype == np.uint8 else 1  # mean and std are of levels in [0, 1], or of floats
         centre, spread = (torch.tensor(values, device=device).view(1, -1, 1, 1) for values in (mean, std))
         self.scale, self.shift = 1 / (levels * spread), centre / spread
+        if half:
+            self.halving = torch.full((len(pixels),), SHOWN_HALVED, device=device)
 
     def _place(self, pixels: np.ndarray) -> Tensor:
         return on_device(pixels, self.device)
@@ -66,25 +72,31 @@ class Images:
         return nullcontext()
 
     def plain(self, index: Tensor) -> Tensor:
-        """Images as they are kept, normalised: (n, c, h, w)."""
-        return self.normal(self.kept(self._rows(index), index))
+        """Images as they are judged and their features taken, normalised: (n, c, h, w)."""
+        return self.judged(self._rows(index), index)
 
-    def kept(self, pixels: Tensor, index: Tensor) -> Tensor:
-        """Images of those indices, given their pixels, as they are kept: some at half their side."""
-        return pixels if self.halved is None else as_kept(pixels, self.halved[index])
+    def judged(self, pixels: Tensor, index: Tensor) -> Tensor:
+        """Normalise pixels of the images of those indices; where exemplars are halved, every image is."""
+        return self.normal(pixels if self.halving is None else as_kept(pixels, self.halving[index] > 0))
 
-    def halve(self, index: Tensor) -> None:
-        """Keep these images at half their side, and no others."""
-        assert self.halved is not None
-        self.halved.zero_()
-        self.halved[index[index >= self.halved_before].to(self.device)] = True
+    def halve(self, index: Tensor, before: int = 0) -> None:
+        """Keep these images at half their side, and no others.
+
+        `before`: so many of the first images hold pixels that an earlier run has halved and enlarged.
+        """
+        assert self.halving is not None
+        already = self.halving == 0
+        already[:before] = True
+        self.halving.fill_(SHOWN_HALVED)
+        self.halving[index.to(self.device)] = 1
+        self.halving[already] = 0
 
     def exemplars(self, pixels: np.ndarray, index: Tensor) -> np.ndarray:
-        """The images of those indices as they are used, given the pixels of all: (n, c, h, w)."""
+        """The images of those indices as they are kept, given the pixels of all: (n, c, h, w)."""
         rows = pixels[index.numpy()]
-        if self.halved is None:
+        if self.halving is None:
             return rows
-        return as_kept(torch.from_numpy(rows), self.halved[index.to(self.device)].cpu()).numpy()
+        return as_kept(torch.from_numpy(rows), self.halving[index.to(self.device)].cpu() == 1).numpy()
 
     @property
     def side(self) -> int:
@@ -100,8 +112,7 @@ class Images:
 
         Numbers are drawn for the whole batch: those of an image do not depend on the shares.
         """
-        h, w = self.pixels.shape[2:]
-        draws = augment.draw(len(index), h, w, generator)
+        draws = self._draw(index, augment, generator)
         return self._apply(index, augment, draws, self._prefetched)
 
     def mixed(
@@ -111,8 +122,7 @@ class Images:
 
         The partners are places in the whole batch.
         """
-        h, w = self.pixels.shape[2:]
-        draws = augment.draw(len(index), h, w, generator)
+        draws = self._draw(index, augment, generator)
         partner, share, centre = mix.draw(len(index), generator)
         x = self._apply(index, augment, draws, self._prefetched)
         if self.share is None:
@@ -123,6 +133,15 @@ class Images:
         x, own_share = mix.apply(x, other, self.own(share), centre[:, self.share or slice(None)])
         return x, partner, own_share
 
+    def _draw(self, index: Tensor, augment: Augmentation, generator: torch.Generator) -> Draws:
+        """Draw for a whole batch how it is augmented and, where exemplars are halved, which images are."""
+        h, w = self.pixels.shape[2:]
+        draws = augment.draw(len(index), h, w, generator)
+        if self.halving is None:
+            return draws
+        number = torch.rand(len(index), generator=generator, device=generator.device)
+        return *draws, number < self.halving[index]
+
     def _apply(
         self, index: Tensor, augment: Augmentation, draws: Draws, rows: Callable[[Tensor], Tensor]
     ) -> Tensor:
@@ -130,11 +149,16 @@ class Images:
         own = self.own(index)
         if self.share is not None:
             draws = tuple(drawn[..., self.share] for drawn in draws)
+        halved = None
+        if self.halving is not None:
+            draws, halved = draws[:-1], draws[-1]
         if self.resident and isinstance(augment, Augment):
             step = maybe_compiled(_augmented, len(own))
-            x = step(augment, self.pixels, own, draws, self.scale, self.shift, self.halved)
+            x = step(augment, self.pixels, own, draws, self.scale, self.shift, halved)
         else:
-            pixels, plain = self.kept(rows(index), own), isinstance(augment, Augment)
+            pixels, plain = rows(index), isinstance(augment, Augment)
+            if halved is not None:
+                pixels = as_kept(pixels, halved)
             of_rows = maybe_compiled(_augmented_rows, len(own)) if plain else _augmented_rows
             x = of_rows(augment, pixels, draws, self.scale, self.shift)
         return self._centre(x)
@@ -162,7 +186,7 @@ def _augmented(
     shift: Tensor,
     halved: Tensor | None,
 ) -> Tensor:
-    x = pixels[index] if halved is None else as_kept(pixels[index], halved[index])
+    x = pixels[index] if halved is None else as_kept(pixels[index], halved)
     return augment.apply(x, *draws) * scale - shift
 
 

@@ -37,11 +37,13 @@ class ReadOut(nn.Module):
         self.method, self.readout = learner.method, readout
         one = np.zeros((1, *learner.preprocessing.shape), np.uint8)
         self.images = learner.preprocessing.images(one, learner.device)
+        self.one = torch.zeros(1, dtype=torch.long, device=learner.device)  # others are judged as it is
         parts = [getattr(learner.method, name) for name in learner.method.persistent]
         self.nets = nn.ModuleList([part for part in parts if isinstance(part, nn.Module)]).eval()
 
     def forward(self, pixels: Tensor) -> Tensor:
-        return self.method.readouts(self.images.normal(pixels.permute(0, 3, 1, 2)))[self.readout]
+        x = self.images.judged(pixels.permute(0, 3, 1, 2), self.one)
+        return self.method.readouts(x)[self.readout]
 
 
 def to_onnx(learner: Learner, readout: str | None = None) -> tuple[bytes, str]:

@@ -87,12 +87,16 @@ def exemplar_bytes(config: Config, shape: tuple[int, ...]) -> int:
     return int(np.prod(shape)) // (4 if config.exemplar_size == "half" else 1)
 
 
+def halves(config: Config) -> bool:
+    """Whether exemplars are kept at half their side, and images judged as those look."""
+    return config.exemplar_size == "half" and find_method(config.method).memory != "none"
+
+
 def fit_memory(memory: Memory, config: Config, images: loader.Images) -> None:
     """Give the memory as many exemplars as its bytes hold; keep them at the size that was asked for."""
     if config.memory_bytes is not None and memory.total:  # else the method keeps none, or all
         memory.total = config.memory_bytes // exemplar_bytes(config, tuple(images.pixels.shape[1:]))
-    if config.exemplar_size == "half":
-        images.halved = torch.zeros(len(images.pixels), dtype=torch.bool, device=images.device)
+    if images.halving is not None:
         memory.keep = images.halve
 
 
@@ -124,16 +128,19 @@ def streams(word: str, dataset: Dataset, scenario: Scenario, device: torch.devic
 
 
 def images(
-    dataset: Dataset, scenario: Scenario, device: torch.device, streamed: bool
+    dataset: Dataset, scenario: Scenario, device: torch.device, streamed: bool, half: bool
 ) -> tuple[loader.Images, loader.Images]:
-    """Training images and those that accuracy is measured on, labelled in the order of learning."""
+    """Training images and those that accuracy is measured on, labelled in the order of learning.
+
+    `half`: whether exemplars are kept at half their side.
+    """
     kind = stream.Streamed if streamed else loader.Images
 
     def labelled(x: np.ndarray, y: np.ndarray, classes: list[np.ndarray]) -> loader.Images:
         labels = np.full(len(y), -1, np.int64)
         for c, index in enumerate(classes):
             labels[index] = c
-        return kind(x, labels, dataset.mean, dataset.std, device, dataset.size)
+        return kind(x, labels, dataset.mean, dataset.std, device, dataset.size, half)
 
     train = labelled(dataset.train_x, dataset.train_y, scenario.train)
     return train, labelled(*evaluated(dataset, scenario), scenario.test)

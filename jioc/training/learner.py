@@ -191,6 +191,10 @@ class Learner(Classifier):
         whole, scenario = joined(self, tests, dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
         plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario, begins=False)
+        refuse_if(
+            self.preprocessing.half and not build.halves(plan.config),
+            "the exemplars of this model are kept at half their size, so exemplar_size cannot be 'full' now",
+        )
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
         self._take_up(run, reseed)
@@ -205,7 +209,9 @@ class Learner(Classifier):
             run.note(f"test images that are among the new training images, and no longer used: {seen:,}")
         if callback is not None and (warning := two_labels(self, dataset)):
             run.note(warning)
-        run.train.halved_before = sum(map(len, self.exemplars))
+        if run.train.halving is not None:
+            held = sum(map(len, self.exemplars))
+            run.train.halve(torch.arange(held), before=held if self.preprocessing.half else 0)
         run.method.memory.classes = [torch.from_numpy(index) for index in scenario.train[: len(self.classes)]]
         return run
 

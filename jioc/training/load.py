@@ -146,7 +146,9 @@ def from_parts(
     finite.check_weights(finite.modules(made))
     learner = Learner(
         config=config,
-        preprocessing=model.Preprocessing(shape, side, tuple(about.mean), tuple(about.std), augment),
+        preprocessing=model.Preprocessing(
+            shape, side, tuple(about.mean), tuple(about.std), augment, half=build.halves(config)
+        ),
         classes=list(about.classes),
         sizes=tuple(about.sizes),
         method=made,

@@ -59,16 +59,18 @@ class Preprocessing:
     std: tuple[float, ...]
     augment: Any  # the usual Augmentation, a dataclass; None: not known
     whole: bool = True  # whether pixels are levels of uint8; otherwise floats of any scale
+    half: bool = False  # whether images are halved and enlarged, as exemplars were
 
     @classmethod
-    def of(cls, dataset: Dataset) -> "Preprocessing":
+    def of(cls, dataset: Dataset, half: bool) -> "Preprocessing":
         c, h, w = dataset.train_x.shape[1:]
         whole = dataset.train_x.dtype == np.uint8
-        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment, whole)
+        return cls((c, h, w), dataset.size, dataset.mean, dataset.std, dataset.augment, whole, half)
 
     def images(self, pixels: np.ndarray, device: torch.device) -> Images:
         """Prepare pixels as a run prepares its test set."""
-        return Images(pixels, np.zeros(len(pixels), np.int64), self.mean, self.std, device, self.size)
+        labels = np.zeros(len(pixels), np.int64)
+        return Images(pixels, labels, self.mean, self.std, device, self.size, self.half)
 
 
 @dataclass(frozen=True)

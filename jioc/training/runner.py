@@ -44,7 +44,8 @@ class Run:
         self.dataset, self.device, self.world = plan.dataset, plan.device, plan.world
         if self.world.size > 1 and self.device.type == "cuda":
             torch.cuda.set_device(self.device)
-        self.train, self.test = build.images(self.dataset, self.scenario, self.device, plan.streamed)
+        half = build.halves(self.config)
+        self.train, self.test = build.images(self.dataset, self.scenario, self.device, plan.streamed, half)
         self.train.share = self.world.share
         self.environment = execution.environment(self.device, plan.execution, self.world.size)
         self.commit, self.record = execution.commit(), record(self.spec, registry.sha256(self.config.method))
@@ -234,7 +235,7 @@ class Run:
         held = self.method.memory.classes or [torch.zeros(0, dtype=torch.long)] * n
         return model.Classifier(
             config=self.config,
-            preprocessing=model.Preprocessing.of(self.dataset),
+            preprocessing=model.Preprocessing.of(self.dataset, build.halves(self.config)),
             classes=self.scenario.classes[:n],
             sizes=sizes,
             method=self.method,

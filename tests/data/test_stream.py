@@ -23,9 +23,9 @@ from jioc.training.run import run
 from jioc.training.runner import Run
 
 
-def both(device: str = "cpu") -> tuple[Images, Streamed]:
+def both(device: str = "cpu", half: bool = False) -> tuple[Images, Streamed]:
     pixels = np.random.RandomState(0).randint(0, 256, (50, 3, 8, 8)).astype(np.uint8)
-    parts = (pixels, np.arange(50), (0.5,) * 3, (0.25,) * 3, torch.device(device), 6)
+    parts = (pixels, np.arange(50), (0.5,) * 3, (0.25,) * 3, torch.device(device), 6, half)
     return Images(*parts), Streamed(*parts)
 
 
@@ -42,9 +42,10 @@ def agree(resident: Images, streamed: Streamed, batches: list[torch.Tensor]) -> 
         assert torch.equal(resident.plain(index), streamed.plain(index))
 
 
+@pytest.mark.parametrize("half", [False, True])
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
-def test_batches_are_the_same(device: str) -> None:
-    resident, streamed = both(device)
+def test_batches_are_the_same(device: str, half: bool) -> None:
+    resident, streamed = both(device, half)
     assert resident.resident and not streamed.resident
     for announced in (0, 1, 3 * AHEAD):
         batches = [index.to(device) for index in drawn(3 * AHEAD)]

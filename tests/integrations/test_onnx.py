@@ -98,9 +98,9 @@ def test_the_example_learns_predicts_learns_on_and_ships(
 
 
 @pytest.mark.extras
-@pytest.mark.parametrize("method", SPECS)
+@pytest.mark.parametrize(("method", "size"), [*((name, "full") for name in SPECS), ("icarl", "half")])
 def test_every_method_and_readout_answers_the_same_in_onnxruntime(
-    method: str, tmp_path: Path, runtime: object, capsys: pytest.CaptureFixture[str]
+    method: str, size: str, tmp_path: Path, runtime: object, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import onnxruntime
 
@@ -114,7 +114,7 @@ def test_every_method_and_readout_answers_the_same_in_onnxruntime(
         "later": {"epochs": 1},
         "device": "cpu",
     }
-    jioc.run(method=method, data="digits", **quick, out=tmp_path / "run")
+    jioc.run(method=method, data="digits", exemplar_size=size, **quick, out=tmp_path / "run")
     pixels = load_dataset(settings.make(method=method)).test_x[:20]
     for name, scores in jioc.load(tmp_path / "run").readouts(pixels).items():
         path = tmp_path / f"{name}.onnx"

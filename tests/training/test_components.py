@@ -1,5 +1,7 @@
 """What raises any method, against slow formulas: average, rebalanced head, mixtures, half-size exemplars."""
 
+import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,17 @@ from torch import nn
 
 from helpers.learning import new_run, some_images, started
 from helpers.runs import outcome, stop_after
+from jioc import load
 from jioc.coordination import JIOC
 from jioc.data.augment.basic import Augment
 from jioc.data.augment.mix import Mix, mixed_terms
+from jioc.data.dataset import Dataset
 from jioc.data.loader import Balanced, Images, as_kept
 from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
 from jioc.nets.heads import LinearHead
 from jioc.training.averaging import WeightAverage
+from jioc.training.model import save
 from jioc.training.run import run
 from jioc.types import Batch, Output, Task
 
@@ -250,17 +255,117 @@ def test_bytes_hold_four_times_as_many_exemplars_at_half_size() -> None:
     assert [m.total for m in memory] == [20, 80] and [m.quota(10) for m in memory] == [2, 8]
 
 
-def test_exemplars_are_small_from_when_they_are_chosen_and_new_images_are_not(tmp_path: Path) -> None:
+def test_exemplars_are_halved_from_when_they_are_chosen_and_every_image_is_judged_so() -> None:
     values = {name: value for name, value in SHORT.items() if name != "memory"}
     half = new_run(method="icarl", **values, memory_bytes=64 * 10, exemplar_size="half")
     half.learn_next()
-    kept, images = half.method.memory.index, half.train
-    assert images.halved is not None and images.halved.nonzero().flatten().equal(kept.sort().values)
-    pixels = torch.from_numpy(half.dataset.train_x)
-    as_used = as_kept(pixels[kept], torch.ones(len(kept), dtype=torch.bool))
-    assert images.plain(kept).equal(images.normal(as_used))
+    kept = half.method.memory.index
+    assert half.train.halving is not None
+    assert (half.train.halving == 1).nonzero().flatten().equal(kept.sort().values)
+    for images, pixels in ((half.train, half.dataset.train_x), (half.test, half.dataset.test_x)):
+        every = halved(torch.from_numpy(pixels))
+        assert images.plain(torch.arange(len(pixels))).equal(images.normal(every))
     saved = half.classifier().exemplars
+    as_used = halved(torch.from_numpy(half.dataset.train_x)[kept])
     assert saved is not None and (np.concatenate(saved) == as_used.numpy()).all()
+
+
+def halved(pixels: torch.Tensor) -> torch.Tensor:
+    return as_kept(pixels, torch.ones(len(pixels), dtype=torch.bool))
+
+
+def coarse(half: bool, share: slice | None = None, n: int = 600) -> Images:
+    """Images of noise, whose first third are exemplars."""
+    pixels = np.random.RandomState(0).randint(0, 256, (n, 1, 4, 4)).astype(np.uint8)
+    images = Images(pixels, np.arange(n), (0.0,), (1 / 255,), torch.device("cpu"), half=half)
+    images.share = share
+    if half:
+        images.halve(torch.arange(n // 3))
+    return images
+
+
+def test_training_shows_every_exemplar_halved_and_about_half_of_the_others() -> None:
+    images, index, noise = coarse(half=True), torch.randperm(600), torch.Generator().manual_seed(3)
+    as_they_are, small = images.pixels[index].float(), halved(images.pixels[index]).float()
+    shown = [images.augmented(index, Augment(), noise) for _ in range(2)]
+    halves = torch.stack([(x == small).all(3).all(2).all(1) for x in shown])
+    wholes = torch.stack([(x == as_they_are).all(3).all(2).all(1) for x in shown])
+    assert halves[:, index < 200].all() and (halves ^ wholes).all()
+    assert ((halves[:, index >= 200].float().mean(1) - 0.5).abs() < 0.1).all()
+    assert not halves[0].equal(halves[1])  # drawn anew in each step
+
+
+@pytest.mark.parametrize("mix", [None, Mix("mixup"), Mix("cutmix")])
+def test_processes_halve_the_same_images(mix: Mix | None) -> None:
+    index, augment = torch.randperm(600)[:50], Augment(pad=1)
+
+    def taken(images: Images) -> torch.Tensor:
+        noise = torch.Generator().manual_seed(3)
+        if mix is None:
+            return images.augmented(index, augment, noise)
+        return images.mixed(index, augment, mix, noise)[0]
+
+    for rank in range(3):
+        own = slice(rank, None, 3)
+        assert taken(coarse(half=True, share=own)).equal(taken(coarse(half=True))[own])
+
+
+def test_at_full_size_nothing_is_drawn_but_the_augmentation() -> None:
+    images, index, augment = coarse(half=False), torch.arange(50), Augment(pad=1, flip=True)
+    one, two = (torch.Generator().manual_seed(3) for _ in range(2))
+    x = images.augmented(index, augment, one)
+    assert x.equal(augment(images.pixels[index], two)) and one.get_state().equal(two.get_state())
+
+
+@pytest.mark.parametrize(("method", "halves"), [("lwf", False), ("replay", True)])
+def test_nothing_is_halved_where_no_exemplar_is_kept(method: str, halves: bool) -> None:
+    run = started(method, 0, data="digits", exemplar_size="half")
+    assert (run.train.halving is not None) == (run.test.halving is not None) == halves
+    assert run.classifier().preprocessing.half == halves
+
+
+def test_a_saved_model_judges_as_its_run_does(tmp_path: Path) -> None:
+    half = started("icarl", 2, data="digits", exemplar_size="half")
+    save(tmp_path, half.classifier())
+    pixels = half.dataset.test_x[:50]
+    with torch.no_grad():
+        scores = half.method.readouts(half.test.plain(torch.arange(50)))
+    for learner in (load(tmp_path), pickle.loads(pickle.dumps(load(tmp_path, to_learn=True)))):
+        got = learner.readouts(pixels)
+        assert got.keys() == scores.keys() and all(got[name].equal(scores[name]) for name in scores)
+    sharp = half.test.normal(torch.from_numpy(pixels))
+    with torch.no_grad():
+        assert not half.method.readouts(sharp)["cnn"].equal(scores["cnn"])
+
+
+def test_a_model_whose_images_cannot_be_halved_is_refused(tmp_path: Path) -> None:
+    save(tmp_path, started("icarl", 1, data="digits", exemplar_size="half").classifier())
+    about = json.loads((tmp_path / "model.json").read_bytes())
+    (tmp_path / "model.json").write_text(json.dumps(about | {"image": [1, 7, 7], "canvas": 7}))
+    with pytest.raises(Refused, match="holds no whole model"):
+        load(tmp_path, judged=False)
+
+
+def grainy(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Images of four classes: a bright quarter says which, under grain that halving takes away."""
+    y, draws = np.repeat(np.arange(4), n), np.random.RandomState(n)
+    quarter = np.kron(np.eye(4).reshape(4, 2, 2), np.ones((6, 6)))[y]
+    levels = 90 + 50 * quarter + draws.normal(0, 30, quarter.shape)
+    return levels.clip(0, 255).astype(np.uint8)[:, None], y
+
+
+def test_old_images_are_not_taken_for_new_ones_because_they_are_sharp() -> None:
+    """Where exemplars alone were halved, all were: grain said that an image is new."""
+    dataset = Dataset("grain", list("abcd"), *grainy(60), *grainy(50), (0.5,), (0.25,), Augment())
+    half = new_run(
+        dataset,
+        **{"method": "replay", "data": "digits", "backbone": "tiny", "device": "cpu", "batch_size": 32},
+        **{"task_sizes": (2, 2), "memory": 24, "exemplar_size": "half"},
+        **{"first": {"epochs": 4}, "later": {"epochs": 12}},
+    )
+    half.learn_next()
+    half.learn_next()
+    assert half.rows[-1]["cnn"]["old"] > 75 and half.rows[-1]["cnn"]["new"] > 75
 
 
 # --- all at once ---

@@ -11,6 +11,7 @@ from helpers.learning import most_coordination, new_run, some
 from helpers.runs import collect_notes, same_state
 from jioc.config import Config
 from jioc.config import values as settings
+from jioc.data import loader
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.errors import Refused
@@ -76,6 +77,21 @@ def test_components_learn_on_to_the_same_bits(digits: Dataset) -> None:
     as_used = (run.train.exemplars(digits.train_x, index) for index in held)
     assert learner.exemplars is not None
     assert all(np.array_equal(a, b) for a, b in zip(as_used, learner.exemplars, strict=True))
+
+
+def test_exemplars_become_half_size_later_and_never_full_size_again(digits: Dataset) -> None:
+    def chosen(size: str) -> Config:
+        return settings.make(method="replay", **(QUICK | {"task_sizes": None, "exemplar_size": size}))
+
+    full = Learner.first(chosen("full"), some(digits, ["3", "1", "4"]))
+    half = full.learn(some(digits, ["5", "9"]), config=chosen("half"))
+    assert half.preprocessing.half and not full.preprocessing.half
+    assert full.exemplars is not None and half.exemplars is not None
+    for before, now in zip(full.exemplars, half.exemplars[:3], strict=True):
+        whole = torch.from_numpy(before[: len(now)])
+        assert np.array_equal(now, loader.as_kept(whole, torch.ones(len(now), dtype=torch.bool)).numpy())
+    with pytest.raises(Refused, match="exemplar_size cannot be 'full'"):
+        half.learn(some(digits, ["7"]), config=chosen("full"))
 
 
 def test_learning_on_leaves_the_learner_as_it_was_and_repeats(digits: Dataset) -> None:

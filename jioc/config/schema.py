@@ -234,8 +234,8 @@ class Config(Options):
     momentum: Share = setting(0.9, "training")
     """Momentum of SGD."""
     adjust: Amount = setting(0.0, "training", metavar="TAU")
-    """After the first task, add TAU log n_c to the logit of class c in the classification loss, n_c its
-    training images (logit adjustment); 0 leaves the loss as it is."""
+    """Add TAU log n_c to the logit of class c in the classification loss, n_c its training images (logit
+    adjustment); 0, or as many images of each class, leaves the loss as it is."""
     augment: Literal["standard", "autoaugment", "autoaugment+cutout", "resized-crop", "none"] = setting(
         "standard", "training"
     )

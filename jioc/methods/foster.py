@@ -47,7 +47,7 @@ class FOSTER(Method):
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         if old is None:
-            return {"cls": cross_entropy(out.logits, batch.y)}
+            return {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         return {
             "cls": cross_entropy(self.adjusted(self.cls_logits(out, task)), batch.y),
             "fe": cross_entropy(out.extra["aux"], batch.y),

@@ -32,7 +32,7 @@ class SSIL(Method):
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         if old is None:
-            return {"cls": cross_entropy(out.logits, batch.y)}
+            return {"cls": cross_entropy(self.adjusted(out.logits), batch.y)}
         t = self.options.kd_temperature
         kd = torch.stack([distill(out.logits[:, s], old.logits[:, s], t) for s in heads(task.past)]).sum(0)
         return {

@@ -185,13 +185,15 @@ class Run:
     def prepare(self, task: Task, data: TaskData, fit: Fit) -> None:
         """Give the method what --adjust and --rebalance add to the task at hand."""
         kind = self.config.rebalance
-        self.method.prior = self._prior(data) if self.config.adjust and task.n_old else None
+        self.method.prior = self._prior(data) if self.config.adjust else None
         if kind != "none":
             self.method.rebalance = lambda task, data: rebalance(kind, self.method, task, data, fit)
 
-    def _prior(self, data: TaskData) -> Tensor:
-        """What --adjust adds to each class's logit: tau log n_c."""
+    def _prior(self, data: TaskData) -> Tensor | None:
+        """What --adjust adds to each class's logit: tau log n_c; nothing where all n_c are the same."""
         counts = [max(1, len(index)) for index in [*self.method.memory.classes, *data.classes]]
+        if min(counts) == max(counts):
+            return None
         return self.config.adjust * torch.tensor(counts, device=self.device).log()
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:

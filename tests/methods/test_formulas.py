@@ -10,7 +10,7 @@ from jioc.config import Coordination
 from jioc.coordination import JIOC
 from jioc.methods import SPECS, bic, coil, foster, wa
 from jioc.nets.heads import CorrectedHead, CosineHead, LinearHead, ProxyHead
-from jioc.types import Output, Terms
+from jioc.types import Batch, Output, Task, Terms
 
 
 @pytest.mark.parametrize("name", ["wa", "bic", "coil"])
@@ -117,3 +117,17 @@ def test_an_adjusted_loss_is_that_of_logits_with_the_prior_added(name: str) -> N
     assert not torch.allclose(adjusted["cls"], plain["cls"])
     assert all(adjusted[term].equal(plain[term]) for term in plain if term != "cls")
     assert host.cls_logits(Output(z, z), TASK).equal(z)  # the input weight's
+
+
+@pytest.mark.parametrize("name", [name for name, spec in SPECS.items() if spec.adjusts])
+def test_the_first_task_is_adjusted_too(name: str) -> None:
+    host, prior = method(name), torch.tensor([3.0, 40.0, 7.0], dtype=torch.float64).log()
+    first = Task(0, (3,), new_images=50, old_images=0)
+    batch = Batch(torch.zeros(6, 1, 2, 2), torch.arange(6) % 3, torch.zeros(6, dtype=torch.bool))
+
+    def terms(logits: Tensor) -> Terms:
+        return host.loss(batch, Output(logits, numbers(6, 3), [numbers(6, 2, 4, 4)]), None, first)
+
+    shifted = terms(numbers(6, 3) + prior)
+    host.prior = prior
+    close(terms(numbers(6, 3))["cls"], shifted["cls"])

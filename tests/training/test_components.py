@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from torch import nn
 from helpers.learning import new_run, some_images, started
 from helpers.runs import outcome, stop_after
 from jioc import load
+from jioc.config import make
 from jioc.coordination import JIOC
 from jioc.data.augment.basic import Augment
 from jioc.data.augment.mix import Mix, mixed_terms
 from jioc.data.dataset import Dataset
+from jioc.data.load import load_dataset
 from jioc.data.loader import Balanced, Images, as_kept
 from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
 from jioc.nets.heads import LinearHead
+from jioc.resolve.derive import resolve
 from jioc.training.averaging import WeightAverage
 from jioc.training.model import save
 from jioc.training.run import run
@@ -157,6 +161,40 @@ def test_rebalancing_trains_the_head_alone(kind: str, method: str) -> None:
 def test_balanced_classes_are_not_rebalanced() -> None:
     plain, other = (started("replay", 1, rebalance=word) for word in ("none", "head"))
     assert other.method.net.head.weight.equal(plain.method.net.head.weight)
+
+
+# --- logit adjustment ---
+
+
+def equal_digits() -> Dataset:
+    """Digits with as many images of each class."""
+    digits = load_dataset(resolve(make(method="icarl", data="digits")))
+    first = np.concatenate([np.flatnonzero(digits.train_y == c)[:40] for c in range(len(digits.classes))])
+    return replace(digits, train_x=digits.train_x[first], train_y=digits.train_y[first])
+
+
+@pytest.mark.parametrize(("tail", "acts"), [(9, [True, True]), (None, [False, True])])
+def test_adjusting_acts_wherever_classes_have_unequal_numbers(tail: float | None, acts: list[bool]) -> None:
+    ours = new_run(equal_digits(), **SHORT | {"long_tail": tail}, method="icarl", adjust=2.0)
+    for wanted in acts:
+        task, data = ours.arrival(ours.done)
+        ours.prepare(task, data, ours.engine.fit)
+        counts = [len(index) for index in [*ours.method.memory.classes, *data.classes]]
+        assert (ours.method.prior is not None) == wanted == (len({*counts}) > 1)
+        if ours.method.prior is not None:
+            torch.testing.assert_close(ours.method.prior, 2 * torch.tensor(counts).log())
+        ours.learn_next()
+
+
+def test_adjusting_changes_no_bit_where_classes_have_equal_numbers() -> None:
+    """And WA scales as usual then: there is nothing that balances in its place."""
+    values = SHORT | {"long_tail": None, "memory": 10_000}
+    runs = [new_run(equal_digits(), **values, method="wa", adjust=tau) for tau in (0.0, 2.0)]
+    for each in runs:
+        each.learn_next()
+        each.learn_next()
+    plain, adjusted = (each.method.net.state_dict() for each in runs)
+    assert all(value.equal(adjusted[name]) for name, value in plain.items())
 
 
 # --- mixtures ---

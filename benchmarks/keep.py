@@ -6,13 +6,15 @@
 
 A copy has no indent, no folder of the machine that ran it, and what is known class by class (weights,
 confusion, …) for the last task alone: tables and the report need no more. The lines name the seed, every
-setting in which the runs differ, and the failures that a grid noted. What is kept already stays: the lines of
+setting in which the runs differ, the accuracy after each task (on a hold-out also the mean over classes), and
+the failures that a grid noted. What is kept already stays: the lines of
 other runs, and a finished result that differs, which only --replace replaces.
 """
 
 import csv
 import io
 import json
+import statistics
 import sys
 from collections import Counter
 from pathlib import Path
@@ -29,7 +31,8 @@ from jioc.report.page import BY_TASK
 
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 FIGURES = ("first task", "average", "last", "last, old", "last, new", "nme average")
-TAIL = (*FIGURES, "after each task", "seconds", "commit", "device", "outcome", "command")
+BY_CLASS = "by class, after each task"
+TAIL = (*FIGURES, "after each task", BY_CLASS, "seconds", "commit", "device", "outcome", "command")
 
 
 def slim(result: dict[str, Any]) -> dict[str, Any]:
@@ -128,12 +131,24 @@ def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
         *(labels.show(at(run.config, name)) for name in settings),
         *("" if figure is None else f"{figure:.2f}" for figure in figures),
         " ".join(f"{row.all:.2f}" for row in rows),
+        " ".join(f"{mean:.2f}" for mean in by_class(run)),
         f"{sum(known):.0f}" if len(known) == len(seconds) else "",
         run.commit,
         run.result.environment.device,
         outcome,
         run.result.command,
     ]
+
+
+def by_class(run: runs.Run) -> list[float]:
+    """The mean over the classes after each task, of a run that is judged by a hold-out; else nothing.
+
+    A hold-out of a long tail is long-tailed itself, the test set is not.
+    """
+    rows = run.readouts[run.result.headline]
+    known = [[share for share in row.per_class if share is not None] for row in rows]
+    judged = run.config.get("holdout") and run.config.get("judge_by", "holdout") == "holdout"
+    return [*map(statistics.fmean, known)] if judged and all(known) else []
 
 
 def refuse_runs(target: Path) -> None:

@@ -128,3 +128,30 @@ def test_an_old_result_without_seconds_and_device_has_empty_cells(tmp_path: Path
     script("keep").lines([keep(tmp_path / "runs", old)], tmp_path / "kept.csv")
     (row,) = csv.DictReader((tmp_path / "kept.csv").read_text().splitlines())
     assert (row["seconds"], row["device"], row["outcome"]) == ("", "", "finished")
+
+
+def test_a_hold_out_is_kept_by_class_too_and_a_test_set_is_not(tmp_path: Path) -> None:
+    held, tested = made(holdout=0.1), made(holdout=0.1, judge_by="test")
+    held["tasks"][1]["cnn"] |= {"per_class": [10.0, None, 40.0, None]}  # of two classes no image was held out
+    older = made(seed=2, holdout=0.1)
+    del older["tasks"][0]["cnn"]["per_class"]
+    runs = keep(tmp_path / "runs", held, tested, made(), older)
+    script("keep").lines([runs], tmp_path / "kept.csv")
+    rows = [
+        row["by class, after each task"]
+        for row in csv.DictReader((tmp_path / "kept.csv").read_text().splitlines())
+    ]
+    assert rows[0].split()[1] == "25.00" and len(rows[0].split()) == 5 and rows[1:] == ["", "", ""]
+
+
+def test_lines_kept_before_figures_by_class_are_the_same_lines(tmp_path: Path) -> None:
+    told, sheet, runs = script("keep"), tmp_path / "kept.csv", keep(tmp_path / "runs", made(holdout=0.1))
+    told.lines([runs], sheet)
+    with sheet.open() as file:
+        rows = [{k: v for k, v in row.items() if k != told.BY_CLASS} for row in csv.DictReader(file)]
+    with sheet.open("w") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    told.lines([runs], sheet)  # which is no change that asks for --replace
+    assert next(csv.DictReader(sheet.read_text().splitlines()))[told.BY_CLASS]

@@ -3,15 +3,19 @@
     python benchmarks/components.py    prints the table of docs/results/components.md
 
 A gain is the mean over the tasks that both runs have learnt; with fewer than ten, their number is in
-brackets. The first row has the averages of the hosts themselves.
+brackets. The first row has the averages of the hosts themselves. Each class counts alike where both runs have
+figures by class; where one has not, both count by image, which a dagger marks on the long tail: its hold-out
+is long-tailed, too. In a balanced one both are the same.
 """
 
 import csv
 import itertools
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import printing
+from keep import BY_CLASS
 from readings_on_hosts import over_shared_tasks, shown
 
 from jioc.config import Values, index
@@ -20,7 +24,31 @@ from jioc.resolve import columns, components
 
 RESULTS = Path(__file__).parent / "results"
 PLACES = {"balanced": columns.RES32_LARGE, "long tail": columns.RES32_TAIL}
-Runs = dict[str, list[float]]  # by name and seed: the accuracy after each task
+BY_IMAGE = " †"
+
+
+@dataclass
+class Line:
+    """A kept run: its accuracy after each task, by image and, if that is kept, by class."""
+
+    by_image: list[float]
+    by_class: list[float]
+
+
+@dataclass
+class Pair:
+    """A run and its host, in one measure."""
+
+    ours: list[float]
+    theirs: list[float]
+    by_class: bool
+
+    @property
+    def worth(self) -> tuple[bool, int]:
+        return self.by_class, min(len(self.ours), len(self.theirs))
+
+
+Runs = dict[str, list[Line]]  # by name and seed; a run of both studies has a line in each
 
 
 def read(results: Path = RESULTS) -> Runs:
@@ -29,31 +57,51 @@ def read(results: Path = RESULTS) -> Runs:
     for path in (results / "readings.csv", results / "components.csv"):
         rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
         for row in rows:
-            tasks = [float(word) for word in row["after each task"].split()]
-            if len(tasks) > len(found.get(row["run"], [])):
-                found[row["run"]] = tasks
+            by_image, by_class = (
+                [float(word) for word in (row.get(head) or "").split()]
+                for head in ("after each task", BY_CLASS)
+            )
+            if by_image:
+                found.setdefault(row["run"], []).append(Line(by_image, by_class))
     return found
 
 
 def cell(runs: Runs, column: columns.Column, host: str, name: str) -> str:
     """What a component adds to a host, over the seeds that both have; `none`: the host's own average."""
     place = f"{column.prefix}-{host}"
-    plain = {seed: tasks for run, tasks in runs.items() if (seed := seed_of(run, f"{place}-none"))}
+    hosts = of(runs, f"{place}-none")
     if name == "none":
-        return shown(*over_shared_tasks([(tasks, [0.0] * len(tasks)) for tasks in plain.values()]), sign="")
-    names = (f"{place}-{name}", f"{place}-none-{name}")  # in the readings' study a host has no coordination
+        pairs = [own(lines) for lines in hosts.values()]
+    else:  # in the readings' study a host has no coordination
+        changed = of(runs, f"{place}-none-{name}") | of(runs, f"{place}-{name}")
+        pairs = [compared(lines, hosts[seed]) for seed, lines in changed.items() if seed in hosts]
+    best = [pair for pair in pairs if pair.by_class] or pairs  # no mean of both measures
+    figure = shown(
+        *over_shared_tasks([(pair.ours, pair.theirs) for pair in best]), sign="" if name == "none" else "+"
+    )
+    return figure + (BY_IMAGE if column.tail and best and not best[0].by_class else "")
+
+
+def of(runs: Runs, name: str) -> dict[str, list[Line]]:
+    """The lines of that name, by seed."""
+    split = {run: run.rpartition("-seed") for run in runs}
+    return {seed: runs[run] for run, (start, _, seed) in split.items() if start == name}
+
+
+def compared(ours: list[Line], theirs: list[Line]) -> Pair:
+    """A line of each: by class if that can be, and then the pair that shares most tasks."""
     pairs = [
-        (tasks, plain[seed])
-        for run, tasks in runs.items()
-        if (seed := seed_of(run, *names)) and seed in plain
+        Pair(a.by_class, b.by_class, True)
+        if a.by_class and b.by_class
+        else Pair(a.by_image, b.by_image, False)
+        for a, b in itertools.product(ours, theirs)
     ]
-    return shown(*over_shared_tasks(pairs))
+    return max(pairs, key=lambda pair: pair.worth)
 
 
-def seed_of(run: str, *names: str) -> str:
-    """The seed in the name of a run that has one of these names; nothing if it has another."""
-    name, _, seed = run.rpartition("-seed")
-    return seed if name in names else ""
+def own(lines: list[Line]) -> Pair:
+    """A host beside nothing."""
+    return compared(lines, [Line([0.0] * len(line.by_image), [0.0] * len(line.by_class)) for line in lines])
 
 
 def flags(change: Values) -> str:
@@ -65,7 +113,7 @@ def table(results: Path = RESULTS) -> str:
     places = list(itertools.product(PLACES, components.HOSTS))
     heads = ["component", "flags", *(f"{SPECS[host].title}, {place}" for place, host in places)]
     lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * len(places)]
-    for name, change in (components.SINGLE | components.TOGETHER | components.EXTRA).items():
+    for name, change in components.CHANGES.items():
         cells = [cell(runs, PLACES[place], host, name) for place, host in places]
         lines.append(f"| {' | '.join([name, f'`{flags(change)}`' if change else '', *cells])} |")
     return "\n".join(lines)

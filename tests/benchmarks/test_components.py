@@ -1,22 +1,75 @@
 """The table of what each component adds."""
 
+import csv
 from pathlib import Path
+from statistics import fmean
 
+import pytest
+
+from helpers.results import keep, made
 from helpers.scripts import script
+
+COLUMN = "cifar100-lt-resnet32-1000"
+HEADS = 'run,after each task,"by class, after each task"'
+Cells = dict[str, list[str]]
+
+
+def cells(folder: Path, title: str = "DER, long tail") -> Cells:
+    """The table's cells from that column on, by component."""
+    lines = [line[2:-2].split(" | ") for line in script("components").table(folder).splitlines()]
+    place = lines[0].index(title)
+    return {line[0]: line[place:] for line in lines[2:]}
+
+
+def sheets(folder: Path, heads: str, **kept: list[str]) -> Path:
+    for name, rows in kept.items():
+        (folder / f"{name}.csv").write_text("\n".join([heads, *rows]) + "\n")
+    return folder
 
 
 def test_a_component_is_compared_with_its_host_on_the_tasks_that_both_have_learnt(tmp_path: Path) -> None:
-    column = "cifar100-lt-resnet32-1000"
-    kept = {
-        "readings": [f"{column}-der-none-seed1,80 60 40", f"{column}-der-none-adjust-1-seed1,80 66"],
-        "components": [f"{column}-der-ema-seed1,82 62 42", f"{column}-icarl-ema-seed1,82 62"],
+    readings = [f"{COLUMN}-der-none-seed1,80 60 40", f"{COLUMN}-der-none-adjust-1-seed1,80 66"]
+    fresh = [f"{COLUMN}-der-ema-seed1,82 62 42", f"{COLUMN}-icarl-ema-seed1,82 62"]
+    found = cells(sheets(tmp_path, "run,after each task", readings=readings, components=fresh))
+    assert found["none"] == ["60.00 (3) †", "–"]
+    assert found["adjust-1"] == ["+3.00 (2) †", "–"]
+    assert found["ema"] == ["+2.00 (3) †", "–"]  # iCaRL's host was not run
+    assert found["cutmix"] == ["–", "–"]
+
+
+def test_a_difference_is_of_one_measure(tmp_path: Path) -> None:
+    """By class where both runs have it; a run of both studies is taken as its partner needs it."""
+    readings = [f"{COLUMN}-der-none-seed1,80 60 40", f"{COLUMN}-der-none-adjust-1-seed1,80 66 46"]
+    sheets(tmp_path, "run,after each task", readings=readings)
+    fresh = [f"{COLUMN}-der-none-seed1,80 60,70 50", f"{COLUMN}-der-ema-seed1,82 62 42,75 55 35"]
+    found = cells(sheets(tmp_path, HEADS, components=[*fresh, f"{COLUMN}-der-cosine-seed1,81 61,"]))
+    assert found["none"][0] == "60.00 (2)"
+    assert found["ema"][0] == "+5.00 (2)"
+    assert found["adjust-1"][0] == "+4.00 (3) †"
+    assert found["cosine"][0] == "+1.00 (2) †"  # it was kept without
+
+
+def test_a_run_of_the_study_stands_before_one_of_the_readings(tmp_path: Path) -> None:
+    sheets(tmp_path, "run,after each task", readings=[f"{COLUMN}-icarl-none-adjust-1-seed1,80 60"])
+    fresh = [f"{COLUMN}-icarl-none-seed1,50 50,40 40", f"{COLUMN}-icarl-adjust-1-seed1,55 55,41 43"]
+    found = cells(sheets(tmp_path, HEADS, components=fresh), "iCaRL, long tail")
+    assert found["adjust-1"] == ["+2.00 (2)"]
+
+
+def test_runs_that_a_grid_stopped_after_six_tasks_are_kept_and_compared(tmp_path: Path) -> None:
+    host = made("der", tasks=10, alls=[70.0] * 10, holdout=0.1)
+    stopped = made("der", tasks=10, alls=[73.0] * 6, done=6, ema=0.999, holdout=0.1)
+    runs = keep(tmp_path / "runs", host, stopped)
+    for folder, name in (("run-000", "none"), ("run-001", "ema")):
+        (runs / folder).rename(runs / f"cifar100-resnet32-2000-der-{name}-seed1")
+    assert script("keep").lines([runs], tmp_path / "components.csv") == (2, 0)
+    rows = {
+        row["run"][23:]: row for row in csv.DictReader((tmp_path / "components.csv").read_text().splitlines())
     }
-    for name, rows in kept.items():
-        (tmp_path / f"{name}.csv").write_text("\n".join(["run,after each task", *rows]) + "\n")
-    lines = [line.split(" | ") for line in script("components").table(tmp_path).splitlines()]
-    place = lines[0].index("DER, long tail")
-    found = {line[0].removeprefix("| "): line[place:] for line in lines[2:]}
-    assert found["none"] == ["60.00 (3)", "– |"]
-    assert found["adjust-1"] == ["+3.00 (2)", "– |"]
-    assert found["ema"] == ["+2.00 (3)", "– |"]  # iCaRL's host was not run
-    assert found["cutmix"] == ["–", "– |"]
+    assert rows["der-ema-seed1"]["outcome"] == "stopped after task 6"
+    means = [float(word) for word in rows["der-ema-seed1"]["by class, after each task"].split()]
+    expected = [fmean(row["cnn"]["per_class"]) for row in stopped["tasks"]]
+    assert means == pytest.approx(expected, abs=0.005)
+    six = [fmean(row["cnn"]["per_class"]) for row in host["tasks"]][:6]
+    gain = f"{fmean(expected) - fmean(six):+.2f} (6)"
+    assert cells(tmp_path, "DER, balanced")["ema"][0] == gain

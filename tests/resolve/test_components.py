@@ -1,5 +1,6 @@
 """The recipes towards the best accuracy, and presets: what a name stands for, laid open in config.yaml."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,21 @@ def test_a_study_changes_its_host_by_a_component_alone(name: str) -> None:
         assert config["holdout"] == 0.1 and config["judge_by"] == "holdout"  # the test set stays unread
         prefix, host, component = run.partition("-der-") if "-der-" in run else run.partition("-icarl-")
         changed = {*settings.differences(made[f"{prefix}{host}none"], config)} - follow
-        assert changed == {*(components.SINGLE | components.EXTRA | components.TOGETHER)[component]}, run
+        assert changed == {*components.CHANGES[component]}, run
+
+
+def test_every_component_is_run_alone_on_each_host() -> None:
+    made, column = recipes.find_recipe("components").make(), "cifar100-resnet32-2000"
+    alone = "none adjust-1 rebalance-head rebalance-scale ema cosine weight-decay"
+    extra = "half-size mixup cutmix autoaugment autoaugment-cutout"
+    for host, name in itertools.product(components.HOSTS, f"{alone} {extra}".split()):
+        assert f"{column}-{host}-{name}" in made
+
+
+def test_a_study_does_not_run_again_what_is_known() -> None:
+    made = recipes.find_recipe("components-long-tail").make()
+    adjusted = {run for run in made if "-der-" in run and "adjust" in run}
+    assert not adjusted and "cifar100-lt-resnet32-1000-icarl-adjust-1" in made
 
 
 def test_half_size_exemplars_take_the_bytes_of_the_others() -> None:

@@ -1,12 +1,14 @@
-"""Estimate the GPU minutes of the columns of tables 2 and 3.
+"""Estimate the GPU minutes of the columns of tables 2 and 3, and of the studies of components.
 
     python benchmarks/minutes.py                a line for each CIFAR column: images, minutes, the command
     python benchmarks/minutes.py --elsewhere    a line for each row of the columns whose files are not here
+    python benchmarks/minutes.py --components   a line for each run of the studies: ten tasks, the first six
 
 An estimate is a count of images over a rate. ResNet32's rate is measured; ResNet18's, and that of images
 larger than 32 pixels, is extrapolated (`RATES` says how). New images are shared equally by the tasks, and
 exemplars fill the memory. A pass is forward through one backbone, an update three, so that a step with a
-teacher has four; the rate is of such steps, of several runs on one NVIDIA H200, starts included.
+teacher has four; the rate is of such steps, of several runs on one NVIDIA H200, starts included. What
+augmentation, mixtures and averages cost is not counted.
 """
 
 import sys
@@ -23,6 +25,7 @@ from jioc.report import runs
 from jioc.resolve import columns, recipes
 from jioc.resolve.derive import resolve
 from jioc.text import coordinated
+from jioc.training.build import exemplar_bytes
 
 STEP = 4  # passes of an image in a step with a teacher
 RATES = {"resnet32": 181_000, "resnet18": 365_000}
@@ -32,19 +35,24 @@ of the 395,201 that speed.py measures with six packed. Larger images: extrapolat
 too slow where small ones do not fill the card."""
 
 
-def steps(config: Config) -> float:
-    """Count the images of a run, in steps with a teacher."""
+def steps(config: Config, stop_after: int | None = None) -> float:
+    """Count the images of a run, or of its first tasks, in steps with a teacher."""
     entry, method = DATASETS[config.data], config.method
     tasks, memory = config.tasks or entry.tasks, config.memory
+    if config.memory_bytes is not None:
+        memory = config.memory_bytes // exemplar_bytes(config, (3, entry.size or 32, entry.size or 32))
     assert entry.images is not None, "every set of the paper's tables tells them"
     each = [entry.images[0] // entry.classes] * entry.classes
     images = sum(tail_counts(each, config.long_tail, entry.name) if config.long_tail else each)
-    passes = 3.0 * images / tasks * (config.first.epochs or 0)
-    for t in range(1, tasks):
+    images = round(images * (1 - config.holdout))
+    head = config.rebalance_epochs or 0  # forward through each backbone; a balanced first task has none
+    passes = images / tasks * (3.0 * (config.first.epochs or 0) + (head if config.long_tail else 0))
+    for t in range(1, min(tasks, stop_after or tasks)):
         trained = images / tasks + min(memory, t * images / tasks)
         passes += trained * (config.later.epochs or 0) * (STEP + EXTRA.get(method, 0.0))
         if method == "der":  # every earlier backbone runs, frozen, in the place of a teacher
             passes += trained * (config.later.epochs or 0) * (t - 1)
+        passes += trained * head * (t + 1 if method == "der" else 1)
         if config.second and method in SECOND:
             share = trained if SECOND[method] == "all" else memory
             passes += share * (config.second.epochs or 0) * SECOND_PASSES[method]
@@ -56,9 +64,9 @@ SECOND = {"foster": "all", "podnet": "memory"}  # second stages, by what they tr
 SECOND_PASSES = {"foster": 5.0, "podnet": 4.0}
 
 
-def minutes(config: Config) -> float:
+def minutes(config: Config, stop_after: int | None = None) -> float:
     size = DATASETS[config.data].size or 32
-    return steps(config) * (size / 32) ** 2 / RATES[str(config.backbone)] / 60
+    return steps(config, stop_after) * (size / 32) ** 2 / RATES[str(config.backbone)] / 60
 
 
 def jobs(column: columns.Column, seed: int = 1) -> dict[str, Config]:
@@ -116,11 +124,28 @@ def elsewhere() -> str:
     return "\n".join(["```", *(f"{command:{width}}  # {about}" for command, about in lines), "```"])
 
 
+FEWER = 6  # tasks of a first look, `--stop-after 6`
+
+
+def components() -> str:
+    """A line for each run of the two studies of components, and one for each study."""
+    heads = ["run", "million steps", "minutes", f"minutes, {FEWER} tasks"]
+    lines = [heads, ["---"] + ["---:"] * 3]
+    for name in ("components", "components-long-tail"):
+        configs = {run: resolve(make(**values)) for run, values in recipes.find_recipe(name).make().items()}
+        rows = {run: (steps(c) / 1e6, minutes(c), minutes(c, FEWER)) for run, c in configs.items()}
+        rows[f"all {len(rows)} of {name}"] = tuple(map(sum, zip(*rows.values(), strict=True)))
+        lines += [[run, *(f"{one:.1f}" for one in row)] for run, row in rows.items()]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = printing.parser(__doc__)
-    parser.add_argument("--elsewhere", action="store_true")
-    here = not parser.parse_args(argv).elsewhere
-    return printing.answered(lambda: print(cifar() if here else elsewhere()))
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--elsewhere", dest="chosen", action="store_const", const=elsewhere, default=cifar)
+    which.add_argument("--components", dest="chosen", action="store_const", const=components)
+    chosen = parser.parse_args(argv).chosen
+    return printing.answered(lambda: print(chosen()))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
     python benchmarks/minutes.py --components   a line for each run of the studies: ten tasks, the first six
 
 An estimate is a count of images over a rate. ResNet32's rate is measured; ResNet18's, and that of images
-larger than 32 pixels, is extrapolated (`RATES` says how). New images are shared equally by the tasks, and
-exemplars fill the memory. A pass is forward through one backbone, an update three, so that a step with a
+larger than 32 pixels, is extrapolated (`RATES` says how). New images are shared by the tasks as classes are,
+and exemplars fill the memory. A pass is forward through one backbone, an update three, so that a step with a
 teacher has four; the rate is of such steps, of several runs on one NVIDIA H200, starts included. What
 augmentation, mixtures and averages cost is not counted.
 """
@@ -19,7 +19,7 @@ from gains import RESULTS
 
 from jioc.config import Config, make
 from jioc.data.catalogue import DATASETS
-from jioc.data.scenario import tail_counts
+from jioc.data.scenario import tail_counts, task_sizes
 from jioc.methods import SPECS
 from jioc.report import runs
 from jioc.resolve import columns, recipes
@@ -37,26 +37,35 @@ too slow where small ones do not fill the card."""
 
 def steps(config: Config, stop_after: int | None = None) -> float:
     """Count the images of a run, or of its first tasks, in steps with a teacher."""
-    entry, method = DATASETS[config.data], config.method
-    tasks, memory = config.tasks or entry.tasks, config.memory
+    entry, method, memory = DATASETS[config.data], config.method, config.memory
     if config.memory_bytes is not None:
         memory = config.memory_bytes // exemplar_bytes(config, (3, entry.size or 32, entry.size or 32))
     assert entry.images is not None, "every set of the paper's tables tells them"
     each = [entry.images[0] // entry.classes] * entry.classes
     images = sum(tail_counts(each, config.long_tail, entry.name) if config.long_tail else each)
     images = round(images * (1 - config.holdout))
+    classes = sizes(config)
+    new = [images * size / entry.classes for size in classes]
     head = config.rebalance_epochs or 0  # forward through each backbone; a balanced first task has none
-    passes = images / tasks * (3.0 * (config.first.epochs or 0) + (head if config.long_tail else 0))
-    for t in range(1, min(tasks, stop_after or tasks)):
-        trained = images / tasks + min(memory, t * images / tasks)
+    passes = new[0] * (3.0 * (config.first.epochs or 0) + (head if config.long_tail else 0))
+    for t in range(1, min(len(new), stop_after or len(new))):
+        room = sum(classes[:t]) * config.memory_per_class if config.memory_per_class else memory
+        kept = min(room, sum(new[:t]))
+        trained = new[t] + kept
         passes += trained * (config.later.epochs or 0) * (STEP + EXTRA.get(method, 0.0))
         if method == "der":  # every earlier backbone runs, frozen, in the place of a teacher
             passes += trained * (config.later.epochs or 0) * (t - 1)
         passes += trained * head * (t + 1 if method == "der" else 1)
         if config.second and method in SECOND:
-            share = trained if SECOND[method] == "all" else memory
+            share = trained if SECOND[method] == "all" else kept
             passes += share * (config.second.epochs or 0) * SECOND_PASSES[method]
     return passes / STEP
+
+
+def sizes(config: Config) -> tuple[int, ...]:
+    """The classes of each task."""
+    entry = DATASETS[config.data]
+    return task_sizes(entry.classes, entry.tasks, config)
 
 
 EXTRA = {"coil": 2.0}  # passes more an image: the class means that it transports back from

@@ -27,3 +27,11 @@ def test_minutes_count_backbones_the_head_and_the_tasks_that_are_learnt() -> Non
     assert steps("icarl-half-size") * 4 == first + sum(n * 170 * 4 for n in bytes_hold)
     lines = told.components().splitlines()
     assert len(lines) == 2 + 35 + 1 + 21 + 1 and lines[37].startswith("| all 35 of components |")
+
+
+def test_minutes_know_a_larger_first_task_and_exemplars_of_each_class() -> None:
+    told = script("minutes")
+    values = {"method": "icarl", "data": "cifar100", "base": 50, "increment": 25, "memory_per_class": 20}
+    config = resolve(make(**values))
+    first = 25_000 * 200 * 3
+    assert told.steps(config) * 4 == first + (12_500 + 1000 + 12_500 + 1500) * 170 * 4

@@ -66,12 +66,12 @@ class LinearHead(Head):
         self.bias.zero_()
 
     @torch.no_grad()
-    def fold_scale(self, factor: float = 1.0) -> None:
-        """Multiply rows and biases by `scale`, if there is one, and by the factor; the scale is gone then."""
-        s = factor * (torch.ones_like(self.bias) if self.scale is None else self.scale)
-        self.weight.mul_(s[:, None])
-        self.bias.mul_(s)
-        self.scale = None
+    def fold_scale(self) -> None:
+        """Multiply rows and biases by `scale`, if there is one, which is gone then."""
+        if self.scale is not None:
+            self.weight.mul_(self.scale[:, None])
+            self.bias.mul_(self.scale)
+            self.scale = None
 
     def forward(self, features: Tensor) -> Tensor:
         z = F.linear(features, self.weight, self.bias)

@@ -1,12 +1,12 @@
 """When a task is trained, balance its head: features fixed, equally many images of each class.
 
-    head     W, b drawn anew, trained by CE(z / 5, y); then W, b <- W / 5, b / 5       (official DER, cRT)
+    head     W, b drawn anew, trained by CE(z, y)                                      (cRT)
     scale    z_c <- s_c (w_c f + b_c), only s trained, from 1, by CE(z, y)             (LWS)
 
-It is a second `fit` of the engine. The last line of `head` gives the softmax that was trained, at temperature
-1. Where no class has twice the images of another, there is nothing to balance, as in the first task of a
-balanced data set. JIOC and --adjust have no part in it.
-Kang et al., ICLR 2020; 30 epochs, temperature and rates are those of DER's authors.
+It is a second `fit` of the engine. Where no class has twice the images of another, there is nothing to
+balance, as in the first task of a balanced data set. JIOC and --adjust have no part in it.
+Kang et al., ICLR 2020; 30 epochs and rates are those of DER's authors. They train CE(z / 5, y), which is the
+softmax of u = z / 5 trained at 1/25 of the rate: too slow for a short run.
 """
 
 import torch
@@ -19,7 +19,6 @@ from jioc.methods.base import Fit, Method
 from jioc.nets.heads import LinearHead
 from jioc.types import Batch, Output, Task, Terms
 
-TEMPERATURE = 5.0
 UNEQUAL = 2  # most images of a class / fewest, from which there is something to balance
 
 
@@ -40,18 +39,18 @@ def rebalance(kind: str, method: Method, task: Task, data: TaskData, fit: Fit) -
     method.net.requires_grad_(False)
     if kind == "head":
         head.draw_anew(method.generator)
-        trained, temperature = [head.weight, head.bias], TEMPERATURE
+        trained = [head.weight, head.bias]
     else:
         head.scale = nn.Parameter(torch.ones_like(head.bias))
-        trained, temperature = [head.scale], 1.0
+        trained = [head.scale]
     for p in trained:
         p.requires_grad_(True)
 
     def loss(batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
-        return {"balanced": cross_entropy(out.logits / temperature, batch.y)}
+        return {"balanced": cross_entropy(out.logits, batch.y)}
 
     how = {"params": trained, "loss": loss, "coordination": None, "train_mode": False}
     fit(method, task, data.balanced(method.memory), stage="rebalance", **how)
-    head.fold_scale(1 / temperature)
+    head.fold_scale()
     for p in frozen:
         p.requires_grad_(True)

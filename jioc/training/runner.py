@@ -67,7 +67,7 @@ class Run:
                 "first": self.config.first,
                 "later": self.config.later,
                 "second": self.config.second,
-                "rebalance": schedule(self.config.rebalance_epochs),
+                "rebalance": schedule(self.config.rebalance, self.config.rebalance_epochs),
             },
             momentum=self.config.momentum,
             pretrained_lr=self.config.pretrained_lr or 1.0,

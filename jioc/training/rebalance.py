@@ -5,9 +5,9 @@
 
 It is a second `fit` of the engine. Where no class has twice the images of another, there is nothing to
 balance, as in the first task of a balanced data set. JIOC and --adjust have no part in it.
-Kang et al., ICLR 2020. For `head` the rest is that of DER's authors, who train CE(z / 5, y) with a weight decay
-of 5e-4. It is written in u = z / 5, whose decay is 25 times that: the same objective, at a rate that does not
-depend on the 5. (Theirs, 1/25 of it, is too slow for a short run.)
+Kang et al., ICLR 2020. For `head` the rest is that of DER's authors, who train CE(z / 5, y) with a weight
+decay of 5e-4. It is written in u = z / 5, whose decay is 25 times that: the same objective, at a rate that
+does not depend on the 5. (Theirs, 1/25 of it, is too slow for a short run.)
 """
 
 import torch

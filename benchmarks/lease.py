@@ -5,8 +5,9 @@
     python benchmarks/lease.py components --stop-after 6 --minutes 26 --data-dir DATA --out RUNS
 
 The runs that are left form one queue, and several processes take from it (on an NVIDIA GPU start MPS first).
-A run begins only if it would end in time, at the pace of those that have ended in its process. `columns` has
-the seeds that `minutes.py` counts. What benchmarks/results holds is not run again.
+A run begins only if it would end in time, by the estimate of `minutes.py`, later at the pace of those that
+have ended in its process; what overruns stops with a checkpoint. `columns` has the seeds that `minutes.py`
+counts. What benchmarks/results or RUNS holds is not run again.
 
 A run's checkpoints and model go when it ends: RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM
 stop every process at its next step. (Under MPS a SIGKILL of one would break the others.)
@@ -26,15 +27,17 @@ from pathlib import Path
 import minutes
 import printing
 from gains import RESULTS
+from keep import BY_CLASS
 
-from jioc.errors import Failed, Interrupted, refuse_if, sentence
+from jioc.errors import Interrupted, fail_if, refuse_if, sentence
 from jioc.events import Callback, Event, TaskEnd
 from jioc.grid.local import run_here, stop_after
-from jioc.grid.plan import Job, plan
+from jioc.grid.plan import Job, plan, tasks_learnt
 from jioc.grid.progress import LearntEnough
 from jioc.report import runs
 from jioc.resolve import recipes
 from jioc.stopping import signals
+from jioc.text import counted
 
 SPARE = 1.05  # a run may take so much longer than the pace of those before it says
 Queue = list[tuple[float, Job]]  # with the minutes of each on the whole GPU
@@ -50,31 +53,43 @@ def left(args: argparse.Namespace) -> Queue:
     scale = recipe.scale if args.scale is None else args.scale
     jobs = plan(recipe, seeds or recipe.seeds, args.only, scale, lambda spec: flags, args.out.absolute())
     kept = runs.counterparts(runs.read([RESULTS]), [runs.not_begun(job.folder, job.config) for job in jobs])
-    learnt = tasks_in_lines()
+    lines = kept_lines()
+
+    def learnt(job: Job) -> int:
+        """Tasks of which a line or the run's own folder tells; on a held-out tail class by class."""
+        tail = job.config.holdout and job.config.long_tail is not None
+        told = [row.get(BY_CLASS if tail else "after each task") or "" for row in lines.get(job.name, [])]
+        return max([tasks_learnt(job), *(len(figures.split()) for figures in told)])
+
     queue = [
         (minutes.minutes(job.config, args.stop_after), job)
         for job, result in zip(jobs, kept, strict=True)
         if (wanted is None or job.name in wanted)
         and result is None
-        and learnt.get(job.name, 0) < (args.stop_after or len(minutes.sizes(job.config)))
+        and learnt(job) < (args.stop_after or len(minutes.sizes(job.config)))
     ]
     return sorted(queue, key=lambda one: -one[0])
 
 
-def tasks_in_lines() -> dict[str, int]:
-    """How many tasks each run has learnt of which a .csv keeps a line."""
-    rows: list[dict[str, str]] = []
+def kept_lines() -> dict[str, list[dict[str, str]]]:
+    """The lines of every kept .csv, by the run."""
+    lines: dict[str, list[dict[str, str]]] = {}
     for path in RESULTS.glob("*.csv"):
-        rows += csv.DictReader(path.read_text(encoding="utf-8").splitlines())
-    return {row["run"]: len(row["after each task"].split()) for row in rows if row.get("after each task")}
+        for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
+            lines.setdefault(row.get("run") or "", []).append(row)
+    return lines
 
 
 class Worker:
-    """A process of the lease: takes runs from the queue, in several threads."""
+    """A process of the lease: takes runs from the queue, in several threads.
 
-    def __init__(self, queue: Queue, end: float, tasks: int | None, stop: Callable[[], bool]):
-        self.queue, self.end, self.tasks, self.stop = queue, end, tasks, stop
+    `at_once`: runs of all processes together.
+    """
+
+    def __init__(self, queue: Queue, end: float, at_once: int, tasks: int | None, stop: Callable[[], bool]):
+        self.queue, self.end, self.at_once, self.tasks, self.stop = queue, end, at_once, tasks, stop
         self.paces: list[float] = []  # of each run that has ended, its minutes by the estimate a second
+        self.failed = 0
 
     def work(self) -> None:
         """Run what fits, one after another."""
@@ -87,7 +102,9 @@ class Worker:
             (outcome,) = run_here([job], 1, self.stop, watch)
             seconds = time.time() - begun
             if isinstance(outcome, Exception) and not isinstance(outcome, LearntEnough):
-                word = "stopped" if isinstance(outcome, Interrupted) else "FAILED"
+                stopped = isinstance(outcome, Interrupted)
+                self.failed += not stopped
+                word = "stopped" if stopped else "FAILED"
                 say(f"{word} {job.name}: {sentence(outcome)}")
             else:
                 self.paces.append(cost / seconds)
@@ -95,9 +112,9 @@ class Worker:
                 tidy(job.folder)
 
     def fits(self, cost: float) -> bool:
-        """Whether a run would end in time. Before any has ended in this process, all are taken to."""
-        expected = SPARE * cost * len(self.paces) / sum(self.paces) if self.paces else 0.0
-        return time.time() + expected < self.end
+        """Whether a run would end in time: at the pace of those before it, at first by the estimate alone."""
+        pace = sum(self.paces) / len(self.paces) if self.paces else 1 / (60 * self.at_once)
+        return time.time() + SPARE * cost / pace < self.end
 
 
 def take(job: Job) -> bool:
@@ -132,19 +149,22 @@ def tidy(folder: Path) -> None:
 
 
 def work_until(args: argparse.Namespace, end: float) -> None:
-    """Be one of the processes."""
-    with signals() as stop:
-        worker = Worker(left(args), end, args.stop_after, stop)
+    """Be one of the processes; what overruns saves a checkpoint and stops."""
+    with signals(end - time.time()) as stop:
+        at_once = args.processes * args.at_once
+        worker = Worker(left(args), end, at_once, args.stop_after, stop)
         threads = [threading.Thread(target=worker.work) for _ in range(args.at_once)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+    fail_if(worker.failed, f"{counted(worker.failed, 'run')} failed")
 
 
-def lend(args: argparse.Namespace, argv: list[str]) -> None:
+def run_processes(args: argparse.Namespace, argv: list[str]) -> None:
     """Start the processes, and wait for them; pass on what asks this one to stop."""
     refuse_if(args.minutes is None or args.data_dir is None, "give --minutes and --data-dir, or --list")
+    left(args)  # refuses what is wrong, before any process starts
     for taken in args.out.glob("*.taken"):  # of an earlier lease, whose processes have ended
         taken.unlink()
     end = time.time() + 60 * args.minutes
@@ -160,14 +180,13 @@ def lend(args: argparse.Namespace, argv: list[str]) -> None:
         codes = [process.wait() for process in processes]
         if stop():
             raise Interrupted("stopped; the same command goes on")
-    if any(codes):
-        raise Failed(f"{sum(map(bool, codes))} of {len(codes)} processes failed")
+    fail_if(any(codes), f"runs failed in {sum(map(bool, codes))} of {len(codes)} processes")
 
 
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = printing.parser(__doc__)
-    parser.add_argument("recipe", help="a recipe of jioc grid, or a .yaml")
+    parser.add_argument("recipe", help="a recipe of jioc grid, on data of the paper")
     parser.add_argument("--minutes", type=float, help="that the GPU is there for")
     parser.add_argument("--data-dir", help="where the official files lie")
     parser.add_argument("--out", type=Path, default=Path("runs/lease"))
@@ -191,7 +210,7 @@ def main(argv: list[str] | None = None) -> int:
         return printing.answered(show)
     if args.until is not None:
         return printing.answered(lambda: work_until(args, args.until))
-    return printing.answered(lambda: lend(args, argv))
+    return printing.answered(lambda: run_processes(args, argv))
 
 
 if __name__ == "__main__":

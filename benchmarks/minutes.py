@@ -18,8 +18,9 @@ import printing
 from gains import RESULTS
 
 from jioc.config import Config, make
-from jioc.data.catalogue import DATASETS
+from jioc.data.catalogue import DATASETS, Entry
 from jioc.data.scenario import tail_counts, task_sizes
+from jioc.errors import refuse_unknown
 from jioc.methods import SPECS
 from jioc.report import runs
 from jioc.resolve import columns, recipes
@@ -37,10 +38,10 @@ too slow where small ones do not fill the card."""
 
 def steps(config: Config, stop_after: int | None = None) -> float:
     """Count the images of a run, or of its first tasks, in steps with a teacher."""
-    entry, method, memory = DATASETS[config.data], config.method, config.memory
+    entry, method, memory = entry_of(config), config.method, config.memory
     if config.memory_bytes is not None:
         memory = config.memory_bytes // exemplar_bytes(config, (3, entry.size or 32, entry.size or 32))
-    assert entry.images is not None, "every set of the paper's tables tells them"
+    assert entry.images is not None
     each = [entry.images[0] // entry.classes] * entry.classes
     images = sum(tail_counts(each, config.long_tail, entry.name) if config.long_tail else each)
     images = round(images * (1 - config.holdout))
@@ -64,8 +65,16 @@ def steps(config: Config, stop_after: int | None = None) -> float:
 
 def sizes(config: Config) -> tuple[int, ...]:
     """The classes of each task."""
-    entry = DATASETS[config.data]
+    entry = entry_of(config)
     return task_sizes(entry.classes, entry.tasks, config)
+
+
+def entry_of(config: Config) -> Entry:
+    """The data set of a run; refuse one whose images, or a network whose rate, is not known here."""
+    refuse_unknown("backbone for an estimate", str(config.backbone), RATES)
+    known = {name: entry for name, entry in DATASETS.items() if entry.images is not None}
+    refuse_unknown("data set for an estimate", config.data, known)
+    return known[config.data]
 
 
 EXTRA = {"coil": 2.0}  # passes more an image: the class means that it transports back from

@@ -88,18 +88,20 @@ def try_method(config: Config, dataset: Dataset) -> Exception | None:
     """
     with _random_state_kept():
         run = trial(config, dataset)
-        calls = _counted(run.method)
+        calls, after = _counted(run.method), [0]
         try:
-            run.learn_next()
-            run.learn_next()
+            for _ in range(2):
+                run.learn_next()
+                after.append(len(calls))
         except Exception as error:
             if isinstance(error, Refused) and not isinstance(error, NotFinite):
                 raise
             return error
+    missing = [f"task {t}" for t in (1, 2) if after[t] == after[t - 1]]
     refuse_if(
-        config.adjust and not calls,
-        f"--adjust: the loss of {run.spec.name} does not call `self.adjusted`, so that nothing would change; "
-        "its cls is, say, cross_entropy(self.adjusted(out.logits), batch.y)",
+        config.adjust and missing,
+        f"--adjust: the loss of {run.spec.name} does not call `self.adjusted` in {' and '.join(missing)}, so "
+        "that nothing would change; its cls is, say, cross_entropy(self.adjusted(out.logits), batch.y)",
     )
     return None
 

@@ -48,10 +48,12 @@ def test_every_component_is_run_alone_on_each_host() -> None:
         assert f"{column}-{host}-{name}" in made
 
 
-def test_a_study_does_not_run_again_what_is_known() -> None:
+def test_one_row_tells_what_adjusted_logits_do_to_a_host_that_aligns_its_own() -> None:
     made = recipes.find_recipe("components-long-tail").make()
-    adjusted = {run for run in made if "-der-" in run and "adjust" in run}
-    assert not adjusted and "cifar100-lt-resnet32-1000-icarl-adjust-1" in made
+    adjusted = {
+        host: {run for run in made if f"-{host}-" in run and "adjust" in run} for host in ("der", "icarl")
+    }
+    assert adjusted["der"] == {"cifar100-lt-resnet32-1000-der-adjust-1"} and len(adjusted["icarl"]) == 4
 
 
 def test_half_size_exemplars_take_the_bytes_of_the_others() -> None:

@@ -127,13 +127,18 @@ def test_an_error_in_the_trial_is_told_before_the_run(tmp_path: Path) -> None:
 
 
 def test_a_loss_that_adds_no_prior_is_refused_with_adjust(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=r"the loss of tried does not call `self\.adjusted`"):
-        run(method=written(tmp_path), **QUICK, adjust=1.0)
-    run(
-        method=written(tmp_path, RIGHT.replace("out.logits", "self.adjusted(out.logits)")),
-        **QUICK,
-        adjust=1.0,
-    )
+    right = RIGHT.replace("out.logits", "self.adjusted(out.logits)")
+    missing = {
+        RIGHT: "task 1 and task 2",
+        f"if old is None:\n    {RIGHT}\n{right}": "task 1",
+        f"if old is None:\n    {right}\n{RIGHT}": "task 2",
+    }
+    for loss, tasks in missing.items():
+        with pytest.raises(
+            Refused, match=rf"the loss of tried does not call `self\.adjusted` in {tasks}, so"
+        ):
+            run(method=written(tmp_path, loss), **QUICK, adjust=1.0)
+    run(method=written(tmp_path, right), **QUICK, adjust=1.0)
 
 
 def test_what_a_trial_did_not_reach_is_refused_in_the_run(tmp_path: Path) -> None:

@@ -192,8 +192,8 @@ class Config(Options):
     """Bytes of all exemplars instead of their number: as many as fit, a byte for each level of a pixel."""
     exemplar_size: Literal["full", "half"] = setting("full", "memory", label="place", commands=())
     """Keep exemplars as they are, or at half their height and width, in a quarter of the bytes; they are
-    enlarged again when they are used. So is half of all other images in training, and every image that is
-    judged."""
+    enlarged again when they are used. In training half of all other images are halved and enlarged too, and
+    so is every image that is judged."""
     select: Literal["herding", "random", "first"] = setting("herding", "memory")
     """How exemplars are chosen."""
     keep_exemplars: bool = setting(True, "memory", machine=True, commands=("learn",))
@@ -235,7 +235,7 @@ class Config(Options):
     """Momentum of SGD."""
     adjust: Amount = setting(0.0, "training", metavar="TAU")
     """Add TAU log n_c to the logit of class c in the classification loss, n_c its training images (logit
-    adjustment); 0, or as many images of each class, leaves the loss as it is."""
+    adjustment). 0 leaves the loss as it is; so do equal numbers of images."""
     augment: Literal["standard", "autoaugment", "autoaugment+cutout", "resized-crop", "none"] = setting(
         "standard", "training"
     )

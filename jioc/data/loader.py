@@ -77,7 +77,9 @@ class Images:
 
     def judged(self, pixels: Tensor, index: Tensor) -> Tensor:
         """Normalise pixels of the images of those indices; where exemplars are halved, every image is."""
-        return self.normal(pixels if self.halving is None else as_kept(pixels, self.halving[index] > 0))
+        if self.halving is not None:
+            pixels = halved_and_enlarged(pixels, self.halving[index] > 0)
+        return self.normal(pixels)
 
     def halve(self, index: Tensor, before: int = 0) -> None:
         """Keep these images at half their side, and no others.
@@ -96,7 +98,8 @@ class Images:
         rows = pixels[index.numpy()]
         if self.halving is None:
             return rows
-        return as_kept(torch.from_numpy(rows), self.halving[index.to(self.device)].cpu() == 1).numpy()
+        chosen = self.halving[index.to(self.device)].cpu() == 1
+        return halved_and_enlarged(torch.from_numpy(rows), chosen).numpy()
 
     @property
     def side(self) -> int:
@@ -158,7 +161,7 @@ class Images:
         else:
             pixels, plain = rows(index), isinstance(augment, Augment)
             if halved is not None:
-                pixels = as_kept(pixels, halved)
+                pixels = halved_and_enlarged(pixels, halved)
             of_rows = maybe_compiled(_augmented_rows, len(own)) if plain else _augmented_rows
             x = of_rows(augment, pixels, draws, self.scale, self.shift)
         return self._centre(x)
@@ -186,11 +189,11 @@ def _augmented(
     shift: Tensor,
     halved: Tensor | None,
 ) -> Tensor:
-    x = pixels[index] if halved is None else as_kept(pixels[index], halved)
+    x = pixels[index] if halved is None else halved_and_enlarged(pixels[index], halved)
     return augment.apply(x, *draws) * scale - shift
 
 
-def as_kept(pixels: Tensor, halved: Tensor) -> Tensor:
+def halved_and_enlarged(pixels: Tensor, halved: Tensor) -> Tensor:
     """Shrink the images where asked to half their side, and enlarge them again: (n, c, h, w).
 
     A level is the mean of four, then of the nearest pixels 9, 3, 3 and 1 sixteenths (bilinear), rounded: in

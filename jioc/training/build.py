@@ -16,6 +16,7 @@ from jioc.memory import Memory
 from jioc.methods import Spec, base, contract, find_method, load_method, own_options
 from jioc.nets.incremental import backbone, build, drawing_from
 from jioc.nets.weights import Pretrained, read_weights
+from jioc.resolve.validate import keeps_nothing
 from jioc.training.execution import Execution
 
 RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
@@ -89,7 +90,8 @@ def exemplar_bytes(config: Config, shape: tuple[int, ...]) -> int:
 
 def halves(config: Config) -> bool:
     """Whether exemplars are kept at half their side, and images judged as those look."""
-    return config.exemplar_size == "half" and find_method(config.method).memory != "none"
+    spec = find_method(config.method)
+    return config.exemplar_size == "half" and spec.memory != "none" and not keeps_nothing(config, spec)
 
 
 def fit_memory(memory: Memory, config: Config, images: loader.Images) -> None:

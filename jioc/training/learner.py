@@ -191,9 +191,11 @@ class Learner(Classifier):
         whole, scenario = joined(self, tests, dataset, known)
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
         plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario, begins=False)
+        asked = plan.config.exemplar_size
+        wrong = "memory cannot be 0" if asked == "half" else f"exemplar_size cannot be {asked!r}"
         refuse_if(
             self.preprocessing.half and not build.halves(plan.config),
-            "the exemplars of this model are kept at half their size, so exemplar_size cannot be 'full' now",
+            f"the exemplars of this model are kept at half their size, so {wrong} now",
         )
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
@@ -247,7 +249,8 @@ def unpickled(parts: dict[str, Any], sha256: str | None) -> Learner:
     method = build.make_method(config, parts["preprocessing"].shape[0], torch.Generator(), device)
     refuse_other(config.method, sha256, checksum(type(method)))
     method.load_state(parts["method"], device)
-    return Learner(**parts | {"config": config, "method": method, "device": device})
+    seen = replace(parts["preprocessing"], half=build.halves(config))  # earlier versions did not keep `half`
+    return Learner(**parts | {"config": config, "preprocessing": seen, "method": method, "device": device})
 
 
 # --- exemplars and new images as one data set ---
@@ -271,7 +274,8 @@ def joined(
     train = [held[-1] + index for index in rows(dataset.train_y, [*old, *new])]
     for c, exemplars in enumerate(learnt.exemplars):
         given = dataset.train_x[train[c] - held[-1]]
-        fresh = ~(learnt.judged.has_trained_on(given) if sums_up else among(given, exemplars))
+        held_already = among(_as_exemplars(learnt, given), exemplars)
+        fresh = ~(learnt.judged.has_trained_on(given) if sums_up else held_already)
         train[c] = np.concatenate([np.arange(held[c], held[c + 1]), train[c][fresh]])
     classes = [*learnt.classes, *(dataset.classes[c] for c in new)]
     sizes = (*learnt.sizes, *([len(new)] if new else []))
@@ -343,7 +347,7 @@ def two_labels(learnt: Classifier, dataset: Dataset) -> str | None:
     exemplars = zip(learnt.classes, learnt.exemplars or [], strict=True)
     held = {image.tobytes(): name for name, images in exemplars for image in images}
     splits = ((dataset.train_x, dataset.train_y), (dataset.test_x, dataset.test_y))
-    labelled = (pair for x, y in splits for pair in zip(x, y, strict=True))
+    labelled = (pair for x, y in splits for pair in zip(_as_exemplars(learnt, x), y, strict=True))
     names = ((dataset.classes[label], held.get(image.tobytes())) for image, label in labelled)
     clashes = [(new, old) for new, old in names if old not in (None, new)]
     if not clashes:
@@ -370,6 +374,17 @@ def among(images: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Whether each image is also among the others, pixel for pixel: (n,)."""
     known = {image.tobytes() for image in others} if len(images) else set()
     return np.array([image.tobytes() in known for image in images], bool)
+
+
+def _as_exemplars(learnt: Classifier, images: np.ndarray) -> np.ndarray:
+    """The images as they would look among the model's exemplars: (n, c, h, w)."""
+    if not learnt.preprocessing.half:
+        return images
+    like = np.empty_like(images)
+    for begin in range(0, len(images), SOME):
+        part = loader.as_tensor(images[begin : begin + SOME])
+        like[begin : begin + SOME] = loader.halved_and_enlarged(part, torch.ones(len(part), dtype=torch.bool))
+    return like
 
 
 def refuse_empty(scenario: Scenario, first: int = 0) -> None:

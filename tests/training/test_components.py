@@ -21,7 +21,7 @@ from jioc.data.augment.basic import Augment
 from jioc.data.augment.mix import Mix, mixed_terms
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
-from jioc.data.loader import Balanced, Images, as_kept
+from jioc.data.loader import Balanced, Images, halved_and_enlarged
 from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
 from jioc.nets.heads import LinearHead
@@ -290,7 +290,7 @@ def test_an_image_is_halved_by_means_and_enlarged_bilinearly() -> None:
     x = torch.randint(0, 256, (3, 2, 8, 6), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
     small = (F.avg_pool2d(x.double(), 2) + 1e-9).round()  # halves are rounded up
     slow = F.interpolate(small, scale_factor=2, mode="bilinear", align_corners=False)
-    kept = as_kept(x, torch.tensor([True, False, True]))
+    kept = halved_and_enlarged(x, torch.tensor([True, False, True]))
     assert kept[1].equal(x[1]) and ((kept.double() - slow)[::2].abs() <= 0.5).all()
 
 
@@ -319,7 +319,7 @@ def test_exemplars_are_halved_from_when_they_are_chosen_and_every_image_is_judge
 
 
 def halved(pixels: torch.Tensor) -> torch.Tensor:
-    return as_kept(pixels, torch.ones(len(pixels), dtype=torch.bool))
+    return halved_and_enlarged(pixels, torch.ones(len(pixels), dtype=torch.bool))
 
 
 def coarse(half: bool, share: slice | None = None, n: int = 600) -> Images:
@@ -365,9 +365,21 @@ def test_at_full_size_nothing_is_drawn_but_the_augmentation() -> None:
     assert x.equal(augment(images.pixels[index], two)) and one.get_state().equal(two.get_state())
 
 
-@pytest.mark.parametrize(("method", "halves"), [("lwf", False), ("replay", True)])
-def test_nothing_is_halved_where_no_exemplar_is_kept(method: str, halves: bool) -> None:
-    run = started(method, 0, data="digits", exemplar_size="half")
+@pytest.mark.parametrize(
+    ("method", "memory", "halves"),
+    [
+        ("lwf", {"memory": 60}, False),
+        ("replay", {"memory": 0}, False),
+        ("replay", {"memory": 60}, True),
+        ("replay", {"memory": None, "memory_per_class": 3}, True),
+        ("replay", {"memory": None, "memory_bytes": 64 * 10}, True),
+        ("joint", {"memory": 0}, True),  # keeps every image
+    ],
+)
+def test_nothing_is_halved_where_no_exemplar_is_kept(
+    method: str, memory: dict[str, int | None], halves: bool
+) -> None:
+    run = started(method, 0, data="digits", exemplar_size="half", **memory)
     assert (run.train.halving is not None) == (run.test.halving is not None) == halves
     assert run.classifier().preprocessing.half == halves
 

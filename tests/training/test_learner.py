@@ -1,5 +1,6 @@
 """Learning on from a learner: the same as one run, and what it refuses."""
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.errors import Refused
 from jioc.methods import SPECS
-from jioc.training.learner import Learner
+from jioc.training.learner import Learner, joined
 from jioc.training.runner import Run
 
 QUICK: dict[str, Any] = {
@@ -89,9 +90,41 @@ def test_exemplars_become_half_size_later_and_never_full_size_again(digits: Data
     assert full.exemplars is not None and half.exemplars is not None
     for before, now in zip(full.exemplars, half.exemplars[:3], strict=True):
         whole = torch.from_numpy(before[: len(now)])
-        assert np.array_equal(now, loader.as_kept(whole, torch.ones(len(now), dtype=torch.bool)).numpy())
+        assert np.array_equal(
+            now, loader.halved_and_enlarged(whole, torch.ones(len(now), dtype=torch.bool)).numpy()
+        )
     with pytest.raises(Refused, match="exemplar_size cannot be 'full'"):
         half.learn(some(digits, ["7"]), config=chosen("full"))
+    with pytest.raises(Refused, match="memory cannot be 0"):
+        half.learn(some(digits, ["7"]), config=chosen("half").model_copy(update={"memory": 0}))
+
+
+def test_an_image_that_is_an_exemplar_is_known_again_at_half_size_too(digits: Dataset) -> None:
+    given = some(digits, ["3", "1"])
+    # the first two images of "3" are given as of "7"; they are exemplars of "3"
+    wrong = replace(
+        some(digits, ["7"]), train_x=given.train_x[given.train_y == 0][:2], train_y=np.zeros(2, int)
+    )
+    told = {}
+    for size in ("full", "half"):
+        values = QUICK | {"task_sizes": None, "exemplar_size": size, "select": "first"}
+        first = Learner.first(settings.make(method="replay", **values), given)
+        notes: list[str] = []
+        first.learn(some(digits, ["3", "1", "7"]), known="add", callback=collect_notes(notes))
+        first.learn(wrong, callback=collect_notes(notes))
+        told[size] = notes
+        assert joined(first, first.judged.tests, given, "rehearse")[1].counts == first.counts
+    assert told["half"] == told["full"]
+    assert "images that are among the exemplars already, and not added again: 60" in told["half"]
+    assert any("is an exemplar of '3' (and 1 more such)" in note for note in told["half"])
+
+
+def test_a_learner_that_an_earlier_version_pickled_at_half_size_judges_so(digits: Dataset) -> None:
+    values = QUICK | {"task_sizes": None, "exemplar_size": "half"}
+    learner = Learner.first(settings.make(method="replay", **values), some(digits, ["3", "1"]))
+    del vars(learner.preprocessing)["half"]  # as it was: without that field
+    assert not learner.preprocessing.half
+    assert pickle.loads(pickle.dumps(learner)).preprocessing.half
 
 
 def test_learning_on_leaves_the_learner_as_it_was_and_repeats(digits: Dataset) -> None:

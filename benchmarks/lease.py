@@ -1,20 +1,22 @@
-"""Run what fits of a recipe into the time of a borrowed GPU: longest first, none begun that would not end.
+"""Run what fits into the time of a borrowed GPU: longest runs first, none begun that would not end.
 
-    python benchmarks/lease.py columns --list
-    python benchmarks/lease.py columns --minutes 26 --data-dir DATA --out RUNS
-    python benchmarks/lease.py components --stop-after 6 --minutes 26 --data-dir DATA --out RUNS
+    python benchmarks/lease.py list columns > QUEUE
+    python benchmarks/lease.py list components --stop-after 6 >> QUEUE
+    python benchmarks/lease.py run QUEUE --minutes 26 --data-dir DATA --out RUNS
 
-The runs that are left form one queue, and several processes take from it (on an NVIDIA GPU start MPS first).
-A run begins only if it would end in time, by the estimate of `minutes.py`, later at the pace of those that
-have ended in its process; what overruns stops with a checkpoint. `columns` has the seeds that `minutes.py`
-counts. What benchmarks/results or RUNS holds is not run again.
+`list` prints the runs of a recipe of which benchmarks/results holds nothing yet: minutes, recipe, name, and
+the tasks after which to stop. `columns` has the seeds that `minutes.py` counts.
 
-A run's checkpoints and model go when it ends: RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM
-stop every process at its next step. (Under MPS a SIGKILL of one would break the others.)
+`run` needs no results. Several processes take runs from the queue (on an NVIDIA GPU start MPS first). A run
+begins only if it would end in time, by the estimate of `minutes.py`, later at the pace of those that have
+ended in its process; what overruns stops with a checkpoint. When a run ends, its checkpoints and model go,
+and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM stop every process at its next step. (Under
+MPS a SIGKILL of one would break the others.)
 """
 
 import argparse
 import csv
+import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import minutes
@@ -29,7 +32,7 @@ import printing
 from gains import RESULTS
 from keep import BY_CLASS
 
-from jioc.errors import Interrupted, fail_if, refuse_if, sentence
+from jioc.errors import Interrupted, fail_if, os_errors, refuse_if, sentence
 from jioc.events import Callback, Event, TaskEnd
 from jioc.grid.local import run_here, stop_after
 from jioc.grid.plan import Job, plan, tasks_learnt
@@ -40,35 +43,41 @@ from jioc.stopping import signals
 from jioc.text import counted
 
 SPARE = 1.05  # a run may take so much longer than the pace of those before it says
-Queue = list[tuple[float, Job]]  # with the minutes of each on the whole GPU
 
 
-def left(args: argparse.Namespace) -> Queue:
-    """The runs of a recipe of which nothing is kept, longest first."""
-    recipe, seeds, wanted = recipes.find_recipe(args.recipe), args.seeds, None
-    if args.recipe == "columns" and seeds is None:
+@dataclass(frozen=True)
+class Entry:
+    """A run in the queue."""
+
+    minutes: float  # on the whole GPU, by the estimate
+    job: Job
+    tasks: int | None  # after which to stop; None: all
+
+    @property
+    def learnt(self) -> bool:
+        """Whether the run's folder holds all that is wanted of it."""
+        return tasks_learnt(self.job) >= (self.tasks or len(minutes.sizes(self.job.config)))
+
+
+# --- what is left ---
+
+
+def left(recipe: str, only: list[str] | None, seeds: list[int] | None, tasks: int | None) -> list[str]:
+    """The lines of the runs of a recipe of which nothing is kept."""
+    known, wanted = recipes.find_recipe(recipe), None
+    if recipe == "columns" and seeds is None:
         wanted = {f"{column.name(row)}-seed{seed}" for column, rows, seed in minutes.WANTED for row in rows}
         seeds = sorted({seed for _, _, seed in minutes.WANTED})
-    flags = {"data_dir": args.data_dir, "checkpoint_every": 3600.0}
-    scale = recipe.scale if args.scale is None else args.scale
-    jobs = plan(recipe, seeds or recipe.seeds, args.only, scale, lambda spec: flags, args.out.absolute())
+    jobs = plan(known, seeds or known.seeds, only, known.scale, lambda spec: {}, Path())
     kept = runs.counterparts(runs.read([RESULTS]), [runs.not_begun(job.folder, job.config) for job in jobs])
     lines = kept_lines()
-
-    def learnt(job: Job) -> int:
-        """Tasks of which a line or the run's own folder tells; on a held-out tail class by class."""
-        tail = job.config.holdout and job.config.long_tail is not None
-        told = [row.get(BY_CLASS if tail else "after each task") or "" for row in lines.get(job.name, [])]
-        return max([tasks_learnt(job), *(len(figures.split()) for figures in told)])
-
-    queue = [
-        (minutes.minutes(job.config, args.stop_after), job)
+    return [
+        f"{minutes.minutes(job.config, tasks):6.2f}  {recipe}  {job.name}" + (f"  {tasks}" if tasks else "")
         for job, result in zip(jobs, kept, strict=True)
         if (wanted is None or job.name in wanted)
         and result is None
-        and learnt(job) < (args.stop_after or len(minutes.sizes(job.config)))
+        and tasks_kept(job, lines) < (tasks or len(minutes.sizes(job.config)))
     ]
-    return sorted(queue, key=lambda one: -one[0])
 
 
 def kept_lines() -> dict[str, list[dict[str, str]]]:
@@ -80,34 +89,68 @@ def kept_lines() -> dict[str, list[dict[str, str]]]:
     return lines
 
 
+def tasks_kept(job: Job, lines: dict[str, list[dict[str, str]]]) -> int:
+    """The tasks of which a line tells; on a held-out long tail class by class."""
+    tail = job.config.holdout and job.config.long_tail is not None
+    told = [row.get(BY_CLASS if tail else "after each task") or "" for row in lines.get(job.name, [])]
+    return max((len(figures.split()) for figures in told), default=0)
+
+
+# --- the queue ---
+
+
+def read(path: Path, scale: float | None, data_dir: str, out: Path) -> list[Entry]:
+    """The queue of a file, longest first, without what has been learnt."""
+    flags = {"data_dir": data_dir, "checkpoint_every": 3600.0}
+    entries = []
+    with os_errors(f"{str(path)!r} cannot be read"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+    for line in filter(str.strip, lines):
+        refuse_if(
+            not (match := LINE.fullmatch(line.strip())), f"{str(path)!r}: {line!r} is no line of `list`"
+        )
+        assert match is not None
+        recipe = recipes.find_recipe(match["recipe"])
+        length = recipe.scale if scale is None else scale
+        seed, tasks = int(match["seed"]), match["tasks"] and int(match["tasks"])
+        (job,) = plan(recipe, [seed], [match["name"]], length, lambda spec: flags, out.absolute())
+        entries.append(Entry(float(match["minutes"]), job, tasks))
+    return sorted((e for e in entries if not e.learnt), key=lambda e: -e.minutes)
+
+
+LINE = re.compile(
+    r"(?P<minutes>\d+\.\d+)\s+(?P<recipe>\S+)\s+(?P<name>\S+)-seed(?P<seed>\d+)(\s+(?P<tasks>\d+))?"
+)
+
+
 class Worker:
     """A process of the lease: takes runs from the queue, in several threads.
 
     `at_once`: runs of all processes together.
     """
 
-    def __init__(self, queue: Queue, end: float, at_once: int, tasks: int | None, stop: Callable[[], bool]):
-        self.queue, self.end, self.at_once, self.tasks, self.stop = queue, end, at_once, tasks, stop
+    def __init__(self, queue: list[Entry], end: float, at_once: int, stop: Callable[[], bool]):
+        self.queue, self.end, self.at_once, self.stop = queue, end, at_once, stop
         self.paces: list[float] = []  # of each run that has ended, its minutes by the estimate a second
         self.failed = 0
 
     def work(self) -> None:
         """Run what fits, one after another."""
-        for cost, job in self.queue:
-            if self.stop() or not self.fits(cost) or not take(job):
+        for entry in self.queue:
+            job = entry.job
+            if self.stop() or not self.fits(entry.minutes) or not take(job):
                 continue
             say(f"begins {job.name}")
             begun = time.time()
-            watch = tell_tasks if self.tasks is None else stop_after(self.tasks, tell_tasks)
+            watch = tell_tasks if entry.tasks is None else stop_after(entry.tasks, tell_tasks)
             (outcome,) = run_here([job], 1, self.stop, watch)
             seconds = time.time() - begun
             if isinstance(outcome, Exception) and not isinstance(outcome, LearntEnough):
                 stopped = isinstance(outcome, Interrupted)
                 self.failed += not stopped
-                word = "stopped" if stopped else "FAILED"
-                say(f"{word} {job.name}: {sentence(outcome)}")
+                say(f"{'stopped' if stopped else 'FAILED'} {job.name}: {sentence(outcome)}")
             else:
-                self.paces.append(cost / seconds)
+                self.paces.append(entry.minutes / seconds)
                 say(f"ended {job.name}, {seconds:.0f} s")
                 tidy(job.folder)
 
@@ -148,12 +191,14 @@ def tidy(folder: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def work_until(args: argparse.Namespace, end: float) -> None:
+# --- the processes ---
+
+
+def work_until(queue: list[Entry], processes: int, at_once: int, end: float) -> None:
     """Be one of the processes; what overruns saves a checkpoint and stops."""
     with signals(end - time.time()) as stop:
-        at_once = args.processes * args.at_once
-        worker = Worker(left(args), end, at_once, args.stop_after, stop)
-        threads = [threading.Thread(target=worker.work) for _ in range(args.at_once)]
+        worker = Worker(queue, end, processes * at_once, stop)
+        threads = [threading.Thread(target=worker.work) for _ in range(at_once)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -161,15 +206,12 @@ def work_until(args: argparse.Namespace, end: float) -> None:
     fail_if(worker.failed, f"{counted(worker.failed, 'run')} failed")
 
 
-def run_processes(args: argparse.Namespace, argv: list[str]) -> None:
+def run_processes(argv: list[str], number: int, out: Path, end: float) -> None:
     """Start the processes, and wait for them; pass on what asks this one to stop."""
-    refuse_if(args.minutes is None or args.data_dir is None, "give --minutes and --data-dir, or --list")
-    left(args)  # refuses what is wrong, before any process starts
-    for taken in args.out.glob("*.taken"):  # of an earlier lease, whose processes have ended
+    for taken in out.glob("*.taken"):  # of an earlier lease, whose processes have ended
         taken.unlink()
-    end = time.time() + 60 * args.minutes
     command = [sys.executable, __file__, *argv, "--until", str(end)]
-    processes = [subprocess.Popen(command, start_new_session=True) for _ in range(args.processes)]
+    processes = [subprocess.Popen(command, start_new_session=True) for _ in range(number)]
     with signals() as stop:
         while any(process.poll() is None for process in processes):
             time.sleep(0.2)
@@ -186,31 +228,34 @@ def run_processes(args: argparse.Namespace, argv: list[str]) -> None:
 def main(argv: list[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     parser = printing.parser(__doc__)
-    parser.add_argument("recipe", help="a recipe of jioc grid, on data of the paper")
-    parser.add_argument("--minutes", type=float, help="that the GPU is there for")
-    parser.add_argument("--data-dir", help="where the official files lie")
-    parser.add_argument("--out", type=Path, default=Path("runs/lease"))
-    parser.add_argument("--only", nargs="+", metavar="WORD", help="as in jioc grid")
-    parser.add_argument("--seeds", nargs="+", type=int, metavar="S")
-    parser.add_argument("--scale", type=float)
-    parser.add_argument("--stop-after", type=int, metavar="TASKS")
-    parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--at-once", type=int, default=3, help="runs at once in each process")
-    parser.add_argument("--list", action="store_true", help="print the queue and the minutes of each run")
-    parser.add_argument("--until", type=float, help=argparse.SUPPRESS)
+    commands = parser.add_subparsers(required=True, dest="command")
+    listed = commands.add_parser("list", help="print what is left of a recipe")
+    listed.add_argument("recipe", help="a recipe of jioc grid, on data of the paper")
+    listed.add_argument("--only", nargs="+", metavar="WORD", help="as in jioc grid")
+    listed.add_argument("--seeds", nargs="+", type=int, metavar="S")
+    listed.add_argument("--stop-after", type=int, metavar="TASKS")
+    taken = commands.add_parser("run", help="run what fits of a queue")
+    taken.add_argument("queue", type=Path)
+    taken.add_argument("--minutes", type=float, required=True, help="that the GPU is there for")
+    taken.add_argument("--data-dir", required=True, help="where the official files lie")
+    taken.add_argument("--out", type=Path, required=True)
+    taken.add_argument("--processes", type=int, default=5)
+    taken.add_argument("--at-once", type=int, default=3, help="runs at once in each process")
+    taken.add_argument("--scale", type=float, help="length of the schedules, to try it out")
+    taken.add_argument("--until", type=float, help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
 
-    def show() -> None:
-        queue = left(args)
-        for cost, job in queue:
-            print(f"{cost:6.2f}  {job.name}")
-        print(f"{sum(cost for cost, _ in queue):6.2f}  all {len(queue)}")
+    def work() -> None:
+        if args.command == "list":
+            print("\n".join(left(args.recipe, args.only, args.seeds, args.stop_after)))
+            return
+        queue = read(args.queue, args.scale, args.data_dir, args.out)
+        if args.until is None:
+            run_processes(argv, args.processes, args.out, time.time() + 60 * args.minutes)
+        else:
+            work_until(queue, args.processes, args.at_once, args.until)
 
-    if args.list:
-        return printing.answered(show)
-    if args.until is not None:
-        return printing.answered(lambda: work_until(args, args.until))
-    return printing.answered(lambda: run_processes(args, argv))
+    return printing.answered(work)
 
 
 if __name__ == "__main__":

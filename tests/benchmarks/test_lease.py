@@ -7,61 +7,60 @@ import pytest
 
 from helpers.grids import BOTH, job, recipe_file
 from helpers.scripts import script
-from jioc.results import read
+from jioc import results
 
 
-def test_the_queue_of_the_columns_is_what_the_estimate_says_is_left(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_the_queue_of_the_columns_is_what_the_estimate_says_is_left(tmp_path: Path) -> None:
     lease = script("lease")
-    assert lease.main(["columns", "--list"]) == 0
-    *lines, last = capsys.readouterr().out.splitlines()
-    costs = [float(line.split()[0]) for line in lines]
-    assert costs == sorted(costs, reverse=True)
+    lines = lease.left("columns", None, None, None)
     table = lease.minutes.cifar().splitlines()[2:]
     cells = [[cell.strip() for cell in line.split("|")] for line in table]
-    assert int(cells[-1][5]) == round(float(last.split()[0]))
-    assert len(lines) == sum(int(row[4]) for row in cells[:-1]) == int(last.split()[-1])
+    assert len(lines) == sum(int(row[4]) for row in cells[:-1])
+    assert int(cells[-1][5]) == round(sum(float(line.split()[0]) for line in lines))
+    (tmp_path / "queue").write_text("\n".join(lines))
+    queue = lease.read(tmp_path / "queue", None, "data", tmp_path)
+    assert sorted(e.job.name for e in queue) == sorted(line.split()[2] for line in lines)
+    assert [e.minutes for e in queue] == sorted((e.minutes for e in queue), reverse=True)
 
 
 def test_no_run_begins_that_would_not_end_and_only_results_stay(tmp_path: Path) -> None:
     lease = script("lease")
     first, long, third = (job(tmp_path / name, later={"epochs": 1}) for name in ("first", "long", "third"))
-    queue = [(1e6, long), (1e-3, first), (1e6, long), (1e-3, third)]
-    worker = lease.Worker(queue, time.time() + 600, 1, 2, lambda: False)
+    queue = [lease.Entry(n, one, 2) for n, one in [(1e6, long), (1e-3, first), (1e6, long), (1e-3, third)]]
+    worker = lease.Worker(queue, time.time() + 600, 1, lambda: False)
     worker.work()
     assert not worker.failed
-    assert [len(read(tmp_path / name / "result.json").tasks) for name in ("first", "third")] == [2, 2]
+    for name in ("first", "third"):
+        assert len(results.read(tmp_path / name / "result.json").tasks) == 2
     assert not long.folder.exists() and not [*tmp_path.rglob("*.safetensors"), *tmp_path.rglob("checkpoint")]
     assert not lease.take(first) and lease.take(long)
+    assert queue[1].learnt and not queue[0].learnt
 
 
 def test_a_failed_run_is_counted_and_the_next_one_runs(tmp_path: Path) -> None:
     lease = script("lease")
-    failing = job(tmp_path / "failing")
+    failing, fine = job(tmp_path / "failing"), job(tmp_path / "fine")
     failing.folder.write_text("in the way")
-    queue = [(1e-3, failing), (1e-3, job(tmp_path / "fine"))]
-    worker = lease.Worker(queue, time.time() + 600, 1, 1, lambda: False)
+    worker = lease.Worker([lease.Entry(1e-3, one, 1) for one in (failing, fine)], time.time() + 600, 1, bool)
     worker.work()
-    assert worker.failed == 1 and (tmp_path / "fine" / "result.json").exists()
+    assert worker.failed == 1 and (fine.folder / "result.json").exists()
 
 
-def test_a_host_without_figures_by_class_is_run_again_on_the_long_tail(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_host_without_figures_by_class_is_run_again_on_the_long_tail() -> None:
     lease = script("lease")
-    names = {}
-    for recipe in ("components", "components-long-tail"):
-        assert lease.main([recipe, "--list"]) == 0
-        names[recipe] = capsys.readouterr().out
-    assert "der-none" in names["components-long-tail"] and "der-none" not in names["components"]
+    balanced, tail = (
+        "\n".join(lease.left(recipe, None, None, 6)) for recipe in ("components", "components-long-tail")
+    )
+    assert "der-none" in tail and "der-none" not in balanced
+    assert all(line.endswith("-seed1  6") for line in tail.splitlines())
 
 
-def test_other_data_are_refused_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert script("lease").main([recipe_file(tmp_path, **BOTH), "--list"]) == 2
+def test_what_cannot_be_run_is_told_in_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lease = script("lease")
+    assert lease.main(["list", recipe_file(tmp_path, **BOTH)]) == 2
     assert "for an estimate" in capsys.readouterr().err
-
-
-def test_a_lease_needs_its_time(capsys: pytest.CaptureFixture[str]) -> None:
-    assert script("lease").main(["columns"]) == 2
-    assert capsys.readouterr().err == "give --minutes and --data-dir, or --list\n"
+    where = ["--minutes", "1", "--data-dir", "data", "--out", str(tmp_path / "runs")]
+    (tmp_path / "queue").write_text("columns\n")
+    for path, why in (("queue", "'columns' is no line of `list`"), ("missing", "No such file")):
+        assert lease.main(["run", str(tmp_path / path), *where]) == 2
+        assert why in capsys.readouterr().err

@@ -9,9 +9,9 @@ the tasks after which to stop. `columns` has the seeds that `minutes.py` counts.
 
 `run` needs no results. Several processes take runs from the queue (on an NVIDIA GPU start MPS first). A run
 begins only if it would end in time, by the estimate of `minutes.py`, later at the pace of those that have
-ended in its process; what overruns stops with a checkpoint. When a run ends, its checkpoints and model go,
-and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM stop every process at its next step. (Under
-MPS a SIGKILL of one would break the others.)
+ended in its process. The last minute is for saving what overruns. When a run ends, its checkpoints and model
+go, and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM stop every process at its next step.
+(Under MPS a SIGKILL of one would break the others.)
 """
 
 import argparse
@@ -32,7 +32,7 @@ import printing
 from gains import RESULTS
 from keep import BY_CLASS
 
-from jioc.errors import Interrupted, fail_if, os_errors, refuse_if, sentence
+from jioc.errors import Interrupted, Refused, fail_if, os_errors, sentence
 from jioc.events import Callback, Event, TaskEnd
 from jioc.grid.local import run_here, stop_after
 from jioc.grid.plan import Job, plan, tasks_learnt
@@ -106,10 +106,9 @@ def read(path: Path, scale: float | None, data_dir: str, out: Path) -> list[Entr
     with os_errors(f"{str(path)!r} cannot be read"):
         lines = path.read_text(encoding="utf-8").splitlines()
     for line in filter(str.strip, lines):
-        refuse_if(
-            not (match := LINE.fullmatch(line.strip())), f"{str(path)!r}: {line!r} is no line of `list`"
-        )
-        assert match is not None
+        match = LINE.fullmatch(line.strip())
+        if match is None:
+            raise Refused(f"{str(path)!r}: {line!r} is no line of `list`")
         recipe = recipes.find_recipe(match["recipe"])
         length = recipe.scale if scale is None else scale
         seed, tasks = int(match["seed"]), match["tasks"] and int(match["tasks"])
@@ -126,7 +125,7 @@ LINE = re.compile(
 class Worker:
     """A process of the lease: takes runs from the queue, in several threads.
 
-    `at_once`: runs of all processes together.
+    `end`: when runs are stopped, by the monotonic clock. `at_once`: runs of all processes together.
     """
 
     def __init__(self, queue: list[Entry], end: float, at_once: int, stop: Callable[[], bool]):
@@ -157,7 +156,7 @@ class Worker:
     def fits(self, cost: float) -> bool:
         """Whether a run would end in time: at the pace of those before it, at first by the estimate alone."""
         pace = sum(self.paces) / len(self.paces) if self.paces else 1 / (60 * self.at_once)
-        return time.time() + SPARE * cost / pace < self.end
+        return time.monotonic() + SPARE * cost / pace < self.end
 
 
 def take(job: Job) -> bool:
@@ -195,9 +194,10 @@ def tidy(folder: Path) -> None:
 
 
 def work_until(queue: list[Entry], processes: int, at_once: int, end: float) -> None:
-    """Be one of the processes; what overruns saves a checkpoint and stops."""
+    """Be one of the processes; what overruns saves a checkpoint and stops, a while before the end."""
     with signals(end - time.time()) as stop:
-        worker = Worker(queue, end, processes * at_once, stop)
+        assert stop.until is not None
+        worker = Worker(queue, stop.until, processes * at_once, stop)
         threads = [threading.Thread(target=worker.work) for _ in range(at_once)]
         for thread in threads:
             thread.start()

@@ -29,7 +29,7 @@ def test_no_run_begins_that_would_not_end_and_only_results_stay(tmp_path: Path) 
     lease = script("lease")
     first, long, third = (job(tmp_path / name, later={"epochs": 1}) for name in ("first", "long", "third"))
     queue = [lease.Entry(n, one, 2) for n, one in [(1e6, long), (1e-3, first), (1e6, long), (1e-3, third)]]
-    worker = lease.Worker(queue, time.time() + 600, 1, lambda: False)
+    worker = lease.Worker(queue, time.monotonic() + 600, 1, lambda: False)
     worker.work()
     assert not worker.failed
     for name in ("first", "third"):
@@ -43,7 +43,9 @@ def test_a_failed_run_is_counted_and_the_next_one_runs(tmp_path: Path) -> None:
     lease = script("lease")
     failing, fine = job(tmp_path / "failing"), job(tmp_path / "fine")
     failing.folder.write_text("in the way")
-    worker = lease.Worker([lease.Entry(1e-3, one, 1) for one in (failing, fine)], time.time() + 600, 1, bool)
+    worker = lease.Worker(
+        [lease.Entry(1e-3, one, 1) for one in (failing, fine)], time.monotonic() + 600, 1, bool
+    )
     worker.work()
     assert worker.failed == 1 and (fine.folder / "result.json").exists()
 

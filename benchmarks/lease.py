@@ -8,10 +8,10 @@
 the tasks after which to stop. `columns` has the seeds that `minutes.py` counts.
 
 `run` needs no results. Several processes take runs from the queue (on an NVIDIA GPU start MPS first). A run
-begins only if it would end in time, by the estimate of `minutes.py`, later at the pace of those that have
-ended in its process. The last minute is for saving what overruns. When a run ends, its checkpoints and model
-go, and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM stop every process at its next step.
-(Under MPS a SIGKILL of one would break the others.)
+begins only if it and all that are at work would end in time: what is left of each, by the estimate of
+`minutes.py`, at the pace of the lease so far. The last minute is for saving what overruns. When a run ends,
+its checkpoints and model go, and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM stop every
+process at its next step. (Under MPS a SIGKILL of one would break the others.)
 """
 
 import argparse
@@ -24,6 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,16 +34,20 @@ from gains import RESULTS
 from keep import BY_CLASS
 
 from jioc.errors import Interrupted, Refused, fail_if, os_errors, sentence
-from jioc.events import Callback, Event, TaskEnd
+from jioc.events import Callback, Epoch, Event, Start, TaskEnd
+from jioc.files import write
 from jioc.grid.local import run_here, stop_after
 from jioc.grid.plan import Job, plan, tasks_learnt
 from jioc.grid.progress import LearntEnough
+from jioc.methods import find_method
 from jioc.report import runs
 from jioc.resolve import recipes
 from jioc.stopping import signals
 from jioc.text import counted
+from jioc.training.workload import Workload
 
-SPARE = 1.05  # a run may take so much longer than the pace of those before it says
+TRUST = 2.0  # minutes of the lease that the estimate weighs as much as, beside what has been seen
+EVERY = 5.0  # seconds between two notes of what is left of a run
 
 
 @dataclass(frozen=True)
@@ -125,58 +130,112 @@ LINE = re.compile(
 class Worker:
     """A process of the lease: takes runs from the queue, in several threads.
 
-    `end`: when runs are stopped, by the monotonic clock. `at_once`: runs of all processes together.
+    `begun`, `end`: of the lease, by the clock on the wall; at its end runs are stopped.
     """
 
-    def __init__(self, queue: list[Entry], end: float, at_once: int, stop: Callable[[], bool]):
-        self.queue, self.end, self.at_once, self.stop = queue, end, at_once, stop
-        self.paces: list[float] = []  # of each run that has ended, its minutes by the estimate a second
+    def __init__(self, queue: list[Entry], begun: float, end: float, stop: Callable[[], bool]):
+        self.queue, self.begun, self.end, self.stop = queue, begun, end, stop
         self.failed = 0
 
     def work(self) -> None:
         """Run what fits, one after another."""
-        for entry in self.queue:
+        while not self.stop() and (entry := self.take()):
             job = entry.job
-            if self.stop() or not self.fits(entry.minutes) or not take(job):
-                continue
             say(f"begins {job.name}")
             begun = time.time()
-            watch = tell_tasks if entry.tasks is None else stop_after(entry.tasks, tell_tasks)
+            watch = follow(entry) if entry.tasks is None else stop_after(entry.tasks, follow(entry))
             (outcome,) = run_here([job], 1, self.stop, watch)
-            seconds = time.time() - begun
+            stopped = isinstance(outcome, Interrupted) and not isinstance(outcome, LearntEnough)
             if isinstance(outcome, Exception) and not isinstance(outcome, LearntEnough):
-                stopped = isinstance(outcome, Interrupted)
                 self.failed += not stopped
                 say(f"{'stopped' if stopped else 'FAILED'} {job.name}: {sentence(outcome)}")
             else:
-                self.paces.append(entry.minutes / seconds)
-                say(f"ended {job.name}, {seconds:.0f} s")
+                say(f"ended {job.name}, {time.time() - begun:.0f} s")
                 tidy(job.folder)
+            if not stopped:
+                note(entry, 0.0)
 
-    def fits(self, cost: float) -> bool:
-        """Whether a run would end in time: at the pace of those before it, at first by the estimate alone."""
-        pace = sum(self.paces) / len(self.paces) if self.paces else 1 / (60 * self.at_once)
-        return time.monotonic() + SPARE * cost / pace < self.end
+    def take(self) -> Entry | None:
+        """Take the first run of the queue that no process has and that fits, for this one."""
+        for entry in self.queue:
+            place = taken(entry)
+            if place.exists() or not self.fits(entry):
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):  # another process was quicker
+                place.touch(exist_ok=False)
+                note(entry, entry.minutes)
+                return entry
+        return None
+
+    def fits(self, entry: Entry) -> bool:
+        """Whether a run, and all that are at work beside it, would end in time."""
+        known = [(each.minutes, rest(each)) for each in self.queue]
+        at_work = [left for _, left in known if left]
+        done = sum(cost - left for cost, left in known if left is not None)
+        pace = (done + TRUST) / ((time.time() - self.begun) / 60 + TRUST)
+        return time.time() + 60 * until_all_end([*at_work, entry.minutes]) / pace < self.end
 
 
-def take(job: Job) -> bool:
-    """Take a run for this process; false if another has it."""
+def until_all_end(minutes_left: list[float]) -> float:
+    """Minutes until runs that share a GPU alike have all ended.
+
+    `minutes_left`: of each on a whole GPU. Six runs or more use all of one, one alone half of it
+    (docs/performance.md).
+    """
+    passed = before = 0.0
+    for at_work, left in zip(range(len(minutes_left), 0, -1), sorted(minutes_left), strict=True):
+        passed += (left - before) * at_work / min(1.0, 0.4 + 0.1 * at_work)
+        before = left
+    return passed
+
+
+# --- what is left of each run: a file beside its folder, which every process reads ---
+
+
+def taken(entry: Entry) -> Path:
+    return entry.job.folder.parent / f"{entry.job.name}.taken"
+
+
+def note(entry: Entry, left: float) -> None:
+    """Note what is left of a run that this process has taken, in minutes."""
+    write(taken(entry), f"{left:.4f}\n".encode())
+
+
+def rest(entry: Entry) -> float | None:
+    """What is left of a run; None if no process has taken it."""
     try:
-        job.folder.parent.mkdir(parents=True, exist_ok=True)
-        (job.folder.parent / f"{job.name}.taken").touch(exist_ok=False)
-    except FileExistsError:
-        return False
-    return True
+        return float(taken(entry).read_text() or entry.minutes)
+    except FileNotFoundError:
+        return None
 
 
-def tell_tasks(job: Job) -> Callback:
-    """The callback of a run: a line for each task."""
+def follow(entry: Entry) -> Callable[[Job], Callback]:
+    """Make the callback of a run: a line for each task, a note of what is left now and then."""
 
-    def tell(event: Event) -> None:
-        if isinstance(event, TaskEnd):
-            say(f"{job.name}, task {event.row.task}: {event.row.cnn.all:.2f}")
+    def watch(job: Job) -> Callback:
+        config, last = job.config, 0.0
+        of = entry.tasks or len(minutes.sizes(config))
+        behind = [0.0, *(minutes.minutes(config, task) for task in range(1, of + 1))]  # after each task
+        work: Workload | None = None
 
-    return tell
+        def tell(event: Event) -> None:
+            nonlocal work, last
+            match event:
+                case Start():
+                    work = Workload(config, find_method(config.method), event)
+                case TaskEnd(row=row):
+                    say(f"{job.name}, task {row.task}: {row.cnn.all:.2f}")
+                case Epoch(task=task) if work is not None:
+                    work.update(event)
+                    if time.time() > last + EVERY:
+                        passed = behind[task - 1] + work.share(task) * (behind[task] - behind[task - 1])
+                        note(entry, entry.minutes * (1 - passed / behind[-1]))
+                        last = time.time()
+
+        return tell
+
+    return watch
 
 
 def say(text: str) -> None:
@@ -193,11 +252,11 @@ def tidy(folder: Path) -> None:
 # --- the processes ---
 
 
-def work_until(queue: list[Entry], processes: int, at_once: int, end: float) -> None:
+def work_until(queue: list[Entry], at_once: int, begun: float, end: float) -> None:
     """Be one of the processes; what overruns saves a checkpoint and stops, a while before the end."""
     with signals(end - time.time()) as stop:
         assert stop.until is not None
-        worker = Worker(queue, stop.until, processes * at_once, stop)
+        worker = Worker(queue, begun, time.time() + stop.until - time.monotonic(), stop)
         threads = [threading.Thread(target=worker.work) for _ in range(at_once)]
         for thread in threads:
             thread.start()
@@ -206,11 +265,11 @@ def work_until(queue: list[Entry], processes: int, at_once: int, end: float) -> 
     fail_if(worker.failed, f"{counted(worker.failed, 'run')} failed")
 
 
-def run_processes(argv: list[str], number: int, out: Path, end: float) -> None:
+def run_processes(argv: list[str], number: int, out: Path, lease: tuple[float, float]) -> None:
     """Start the processes, and wait for them; pass on what asks this one to stop."""
-    for taken in out.glob("*.taken"):  # of an earlier lease, whose processes have ended
-        taken.unlink()
-    command = [sys.executable, __file__, *argv, "--until", str(end)]
+    for path in out.glob("*.taken"):  # of an earlier lease, whose processes have ended
+        path.unlink()
+    command = [sys.executable, __file__, *argv, "--lease", *map(str, lease)]
     processes = [subprocess.Popen(command, start_new_session=True) for _ in range(number)]
     with signals() as stop:
         while any(process.poll() is None for process in processes):
@@ -234,28 +293,29 @@ def main(argv: list[str] | None = None) -> int:
     listed.add_argument("--only", nargs="+", metavar="WORD", help="as in jioc grid")
     listed.add_argument("--seeds", nargs="+", type=int, metavar="S")
     listed.add_argument("--stop-after", type=int, metavar="TASKS")
-    taken = commands.add_parser("run", help="run what fits of a queue")
-    taken.add_argument("queue", type=Path)
-    taken.add_argument("--minutes", type=float, required=True, help="that the GPU is there for")
-    taken.add_argument("--data-dir", required=True, help="where the official files lie")
-    taken.add_argument("--out", type=Path, required=True)
-    taken.add_argument("--processes", type=int, default=5)
-    taken.add_argument("--at-once", type=int, default=3, help="runs at once in each process")
-    taken.add_argument("--scale", type=float, help="length of the schedules, to try it out")
-    taken.add_argument("--until", type=float, help=argparse.SUPPRESS)
+    work = commands.add_parser("run", help="run what fits of a queue")
+    work.add_argument("queue", type=Path)
+    work.add_argument("--minutes", type=float, required=True, help="that the GPU is there for")
+    work.add_argument("--data-dir", required=True, help="where the official files lie")
+    work.add_argument("--out", type=Path, required=True)
+    work.add_argument("--processes", type=int, default=5)
+    work.add_argument("--at-once", type=int, default=3, help="runs at once in each process")
+    work.add_argument("--scale", type=float, help="length of the schedules, to try it out")
+    work.add_argument("--lease", nargs=2, type=float, metavar=("BEGUN", "END"), help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
 
-    def work() -> None:
+    def answer() -> None:
         if args.command == "list":
             print("\n".join(left(args.recipe, args.only, args.seeds, args.stop_after)))
             return
         queue = read(args.queue, args.scale, args.data_dir, args.out)
-        if args.until is None:
-            run_processes(argv, args.processes, args.out, time.time() + 60 * args.minutes)
+        if args.lease is None:
+            now = time.time()
+            run_processes(argv, args.processes, args.out, (now, now + 60 * args.minutes))
         else:
-            work_until(queue, args.processes, args.at_once, args.until)
+            work_until(queue, args.at_once, *args.lease)
 
-    return printing.answered(work)
+    return printing.answered(answer)
 
 
 if __name__ == "__main__":

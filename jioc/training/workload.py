@@ -30,6 +30,11 @@ class Workload:
     def done(self) -> float:
         return self.before + sum(self.seen.values())
 
+    def share(self, task: int) -> float:
+        """How far a task is, from 0 to 1."""
+        whole = sum(n for (t, _), n in self.expected.items() if t == task)
+        return min(1.0, sum(n for (t, _), n in self.seen.items() if t == task) / whole) if whole else 0.0
+
     def update(self, event: Epoch | Training) -> None:
         """Count what the event tells of."""
         here = event.task, event.stage

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,27 +26,63 @@ def test_the_queue_of_the_columns_is_what_the_estimate_says_is_left(tmp_path: Pa
     assert [e.minutes for e in queue] == sorted((e.minutes for e in queue), reverse=True)
 
 
-def test_no_run_begins_that_would_not_end_and_only_results_stay(tmp_path: Path) -> None:
-    lease = script("lease")
+@pytest.fixture
+def lease(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script, with an estimate that serves the small runs of the tests."""
+    module = script("lease")
+    monkeypatch.setattr(module.minutes, "minutes", lambda config, tasks: 0.001 * tasks)
+    return module
+
+
+def test_no_run_begins_that_would_not_end_and_only_results_stay(lease: Any, tmp_path: Path) -> None:
     first, long, third = (job(tmp_path / name, later={"epochs": 1}) for name in ("first", "long", "third"))
-    queue = [lease.Entry(n, one, 2) for n, one in [(1e6, long), (1e-3, first), (1e6, long), (1e-3, third)]]
-    worker = lease.Worker(queue, time.monotonic() + 600, 1, lambda: False)
+    queue = [lease.Entry(n, one, 2) for n, one in [(1e6, long), (1e-3, first), (1e-3, third)]]
+    worker = lease.Worker(queue, time.time(), time.time() + 600, lambda: False)
     worker.work()
     assert not worker.failed
     for name in ("first", "third"):
         assert len(results.read(tmp_path / name / "result.json").tasks) == 2
     assert not long.folder.exists() and not [*tmp_path.rglob("*.safetensors"), *tmp_path.rglob("checkpoint")]
-    assert not lease.take(first) and lease.take(long)
+    assert [lease.rest(entry) for entry in queue] == [None, 0, 0]
     assert queue[1].learnt and not queue[0].learnt
 
 
-def test_a_failed_run_is_counted_and_the_next_one_runs(tmp_path: Path) -> None:
-    lease = script("lease")
+def test_a_run_is_taken_once_and_begins_only_if_all_at_work_end_in_time(lease: Any, tmp_path: Path) -> None:
+    queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "abc"]
+    now = time.time()
+    here, there = (lease.Worker(queue, now, now + 60 * 15, lambda: False) for _ in range(2))
+    assert (here.take(), there.take()) == (queue[0], queue[1])  # 13 minutes
+    assert here.take() is None  # with the third 17
+    lease.note(queue[0], 1.0)
+    lease.note(queue[1], 1.0)
+    assert there.take() is queue[2]
+
+
+def test_runs_that_share_a_gpu_end_later_and_few_do_not_fill_it() -> None:
+    until_all_end = script("lease").until_all_end
+    assert until_all_end([1.0] * 10) == pytest.approx(10.0)
+    assert until_all_end([1.0]) == pytest.approx(2.0)
+    assert until_all_end([1.0] * 9 + [2.0]) == pytest.approx(10.0 + 2.0)  # the last minute of work alone
+    assert until_all_end([2.0, 1.0]) == until_all_end([1.0, 2.0])
+
+
+def test_what_is_left_falls_as_a_run_trains(
+    lease: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "EVERY", 0.0)
+    entry, left = lease.Entry(5.0, job(tmp_path / "a"), 2), []
+    noted = lease.note
+    monkeypatch.setattr(lease, "note", lambda one, rest: (left.append(rest), noted(one, rest)))
+    lease.Worker([entry], time.time(), time.time() + 1e5, lambda: False).work()
+    assert left == sorted(left, reverse=True) and left[0] == 5.0 and left[-1] == 0.0
+    assert 2.5 in [round(each, 6) for each in left]  # after the first of two tasks
+
+
+def test_a_failed_run_is_counted_and_the_next_one_runs(lease: Any, tmp_path: Path) -> None:
     failing, fine = job(tmp_path / "failing"), job(tmp_path / "fine")
     failing.folder.write_text("in the way")
-    worker = lease.Worker(
-        [lease.Entry(1e-3, one, 1) for one in (failing, fine)], time.monotonic() + 600, 1, bool
-    )
+    queue = [lease.Entry(1e-3, one, 1) for one in (failing, fine)]
+    worker = lease.Worker(queue, time.time(), time.time() + 600, bool)
     worker.work()
     assert worker.failed == 1 and (fine.folder / "result.json").exists()
 

@@ -119,7 +119,8 @@ def _where(tables: list[Cell], run: list[Cell]) -> str:
 
     here, of = on_cifar(run), on_cifar(tables)
     elsewhere, others = len(run) - here, len(tables) - of
-    return f"{here} of the {of} cells on CIFAR are run, {elsewhere or 'none'} of the {others} others"
+    share = f"all {of}" if here == of else f"{here} of the {of}"
+    return f"{share} cells on CIFAR are run, {elsewhere or 'none'} of the {others} others"
 
 
 def remarks(tables: list[Cell]) -> list[str]:

@@ -278,7 +278,7 @@ def _inconsistent(result: Result) -> str | None:
 def _columns(line: list[int] | str) -> int:
     """The number of classes that a line of the confusion matrix needs."""
     if isinstance(line, str):
-        return max((int(word.partition(":")[0]) + 1 for word in line.split()), default=0)
+        return max(map(int, line.replace(":", " ").split()[::2]), default=-1) + 1
     return len(line)
 
 

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args, get_origin
 
@@ -81,7 +81,9 @@ class Options(BaseModel):
     @classmethod
     def _refuse_odd(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse what pydantic takes: true and false as 1 and 0, text that no file holds, an empty path."""
-        allows = partial(_allows, cls.model_fields[info.field_name or ""].annotation)
+        if value is None or type(value) in (int, float):  # most settings, and none of these is odd
+            return value
+        allows = partial(_field_allows, cls, info.field_name or "")
         parts = value if isinstance(value, list | tuple) else [value]
         if any(isinstance(part, bool) for part in parts) and not allows(bool):
             raise PydanticCustomError("switch", "Input should be neither true nor false")
@@ -101,6 +103,12 @@ def _leaves(value: Any) -> Iterator[Any]:
             yield from _leaves(part)
     else:
         yield value
+
+
+@lru_cache(maxsize=4096)
+def _field_allows(options: type[Options], name: str, kind: type) -> bool:
+    """Whether the type of a field allows values of that kind."""
+    return _allows(options.model_fields[name].annotation, kind)
 
 
 def _allows(annotation: Any, kind: type) -> bool:

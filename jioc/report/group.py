@@ -1,13 +1,14 @@
 """A run that was read, and the runs of one setting as a group: their figures, and what coordination gains."""
 
+import json
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jioc.config import READINGS, Config, Coordination, Values, index, plain, upgraded
+from jioc.config import READINGS, Config, Options, Values, index, plain, upgraded
 from jioc.data.catalogue import DATASETS, MEMORY, usual_tasks
 from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
 from jioc.resolve.derive import usual_reading
@@ -105,9 +106,9 @@ def setting(run: Run) -> Values:
     What has no effect, and what the run does not say, is at its default.
     """
     spec = run.spec
-    usual = plain(Config(method="", options=spec.options().model_dump() if spec else {}))
-    given = run.config
-    usual["coordination"] = _coordination({}, spec)
+    usual: Values = json.loads(_usual(spec and spec.options))
+    given, of_jioc = run.config, usual["coordination"]
+    usual["coordination"] = _coordination({}, of_jioc, spec)
     sections = [name for name in usual if isinstance(usual[name], dict) and isinstance(given.get(name), dict)]
     values = usual | given | {name: usual[name] | given[name] for name in sections}
     entry = DATASETS.get(str(values["data"]))
@@ -120,7 +121,7 @@ def setting(run: Run) -> Values:
         values["data"] = _data_name(str(values["data"]))
     if run.over_orders:
         values |= {name: usual[name] for name in ORDER}
-    values["coordination"] = _coordination(given.get("coordination") or {}, spec)
+    values["coordination"] = _coordination(given.get("coordination") or {}, of_jioc, spec)
     if run.record and run.record.sha256:  # two states of a method's file are two methods, two copies are one
         values["file"] = run.record.sha256[:8]
         values["method"] = Path(str(values["method"])).name
@@ -128,12 +129,18 @@ def setting(run: Run) -> Values:
     return {name: value for name, value in values.items() if name not in left_out}
 
 
-def _coordination(given: Values, spec: Spec | None) -> Values:
+@lru_cache(maxsize=256)
+def _usual(options: type[Options] | None) -> str:
+    """Every setting at its default, and those of a method, as JSON: a table asks hundreds of times."""
+    return json.dumps(plain(Config(method="", options=options().model_dump() if options else {})))
+
+
+def _coordination(given: Values, defaults: Values, spec: Spec | None) -> Values:
     """The options of JIOC that a run has; what has no effect is at its default.
 
     The name of the reading is the one whose options the run has, whatever it was called.
     """
-    usual = Coordination().model_dump(mode="json") | {"host_kd": spec.host_kd if spec else "replace"}
+    usual = defaults | {"host_kd": spec.host_kd if spec else "replace"}
     reading = usual_reading(spec)
     usual |= READINGS[reading] | {"reading": reading}
     if given.get("coordinate", "none") == "none":

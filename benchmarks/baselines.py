@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import once
 import printing
 from gains import RESULTS, name_of
 
@@ -57,7 +58,7 @@ def table(results: Path = RESULTS / "comparison", figures: list[Figure] | None =
     figures = pycil_figures() if figures is None else figures
     recipe = recipes.find_recipe("comparison")
     wanted = [runs.setting(run) for run in runs.planned(recipe, []) if is_baseline(run.config)]
-    ours = [run for run in runs.read([results]) if run.complete and runs.setting(run) in wanted]
+    ours = [run for run in once.read(results) if run.complete and runs.setting(run) in wanted]
     groups = runs.group(run for run in runs.planned(recipe, ours) if not run.missing)
     rows = {g: compared_rows(g, [f for f in figures if as_in_pycil(g.config, f.method)]) for g in groups}
     shown = [g for g in groups if rows[g]]

@@ -9,6 +9,7 @@ the method where there are any (pycil.json). Each has a line on what was checked
 import sys
 from pathlib import Path
 
+import once
 import printing
 import yaml
 from baselines import Figure, as_in_pycil, pycil_figures
@@ -65,7 +66,7 @@ def table(cells: list[Cell]) -> str:
 
 
 def read(place: Path = RESULTS) -> list[Cell]:
-    return coverage.cells(runs.group(run for run in runs.read([place]) if paper.setting(run.result)))
+    return coverage.cells(runs.group(run for run in once.read(place) if paper.setting(run.result)))
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import cells
+import once
 import printing
 import speeds
 from gains import RESULTS
@@ -24,7 +25,7 @@ def points(speed: Path = SPEED, table6: Path = RESULTS / "table6") -> str:
     measured = speeds.read(speed)
     rows = {row["variant"]: row for row in measured["rows"]}
     alone, packed = rows[ALONE], rows[PACKED]
-    quickest = min(runs.read([table6]), key=seconds)
+    quickest = min(once.read(table6), key=seconds)
     device = measured["device"].removeprefix("NVIDIA ")
     stem, photographs = (speeds.variants(speeds.read(path)) for path in OTHERS)
     tasks, name = len(quickest.result.tasks), name_of(quickest)

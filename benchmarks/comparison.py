@@ -11,6 +11,7 @@ import statistics
 import sys
 from pathlib import Path
 
+import once
 import printing
 from gains import RESULTS
 from verdicts import verdict
@@ -34,7 +35,7 @@ def columns(results: Path = RESULTS / "comparison") -> Columns:
     """The groups in the recipe's order, with what was not run, without settings of other recipes."""
     recipe = recipes.find_recipe("comparison")
     wanted = [runs.setting(run) for run in runs.planned(recipe, [])]
-    ours = [run for run in runs.read([results]) if run.complete and runs.setting(run) in wanted]
+    ours = [run for run in once.read(results) if run.complete and runs.setting(run) in wanted]
     if not ours:
         raise Refused(f"{str(results)!r} holds no finished run of the comparison")
     by_place: Columns = {}

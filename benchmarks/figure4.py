@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import matplotlib
+import once
 import printing
 from figures import put, sheet, svg
 from gains import RESULTS
@@ -44,7 +45,7 @@ def pair(groups: list[Group], panel: Panel) -> list[Group]:
 
 
 def panels(place: Path = RESULTS) -> dict[Panel, list[Group]]:
-    groups = runs.group(run for run in runs.read([place]) if run.complete and run.config["method"] == "ssil")
+    groups = runs.group(run for run in once.read(place) if run.complete and run.config["method"] == "ssil")
     return {panel: pair(groups, panel) for panel in PANELS}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import once
 import printing
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -148,7 +149,7 @@ def pairs(groups: list[Group], coordinations: tuple[str, ...] = ("jioc",)) -> li
 
 def columns(place: Path) -> Columns:
     """Read the finished runs by column, balanced first, each in the order of the recipe."""
-    read = [run for run in runs.read([place]) if run.complete and len(run.result.tasks) > 1]
+    read = [run for run in once.read(place) if run.complete and len(run.result.tasks) > 1]
     ordered = [run for run in runs.planned(recipes.find_recipe("comparison"), read) if not run.missing]
     by_place: Columns = {}
     for g in sorted(runs.group(ordered), key=lambda g: g.config["long_tail"] is not None):

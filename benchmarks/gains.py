@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import once
 import printing
 from readings import PLACE
 
@@ -52,7 +53,7 @@ def differences(pairs: list[tuple[Tasks, Tasks]]) -> list[str]:
 
 def table() -> str:
     """The differences, losses first and controls last, and below them the command that repeats each row."""
-    groups = runs.group([run for run in runs.read([RESULTS / name for name in GRIDS]) if run.complete])
+    groups = runs.group([run for run in once.read(*(RESULTS / name for name in GRIDS)) if run.complete])
     plain = next((g for g in groups if name_of(g.runs[0]).endswith("-none")), None)
     if plain is None:
         raise Refused(f"{str(RESULTS)!r} holds no finished CE + KD of table 6")

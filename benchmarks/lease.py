@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import minutes
+import once
 import printing
 from gains import RESULTS
 from keep import BY_CLASS
@@ -74,7 +75,7 @@ def left(recipe: str, only: list[str] | None, seeds: list[int] | None, tasks: in
         wanted = {f"{column.name(row)}-seed{seed}" for column, rows, seed in minutes.WANTED for row in rows}
         seeds = sorted({seed for _, _, seed in minutes.WANTED})
     jobs = plan(known, seeds or known.seeds, only, known.scale, lambda spec: {}, Path())
-    kept = runs.counterparts(runs.read([RESULTS]), [runs.not_begun(job.folder, job.config) for job in jobs])
+    kept = runs.counterparts(once.read(RESULTS), [runs.not_begun(job.folder, job.config) for job in jobs])
     lines = kept_lines()
     return [
         f"{minutes.minutes(job.config, tasks):6.2f}  {recipe}  {job.name}" + (f"  {tasks}" if tasks else "")

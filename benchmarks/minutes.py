@@ -14,6 +14,7 @@ augmentation, mixtures and averages cost is not counted.
 import sys
 from pathlib import Path
 
+import once
 import printing
 from gains import RESULTS
 
@@ -95,7 +96,7 @@ def jobs(column: columns.Column, seed: int = 1) -> dict[str, Config]:
 def cifar() -> str:
     """The CIFAR columns as the tables have them, with the minutes of what is not kept yet."""
     heads = ["column", "million steps", "minutes", "runs left", "minutes left", "command"]
-    lines, kept, ahead = [heads, ["---"] + ["---:"] * 4 + ["---"]], runs.read([RESULTS]), 0.0
+    lines, kept, ahead = [heads, ["---"] + ["---:"] * 4 + ["---"]], once.read(RESULTS), 0.0
     for column, rows, seed in WANTED:
         configs = [config for row, config in jobs(column, seed).items() if row in rows]
         found = runs.counterparts(kept, [runs.not_begun(Path(column.prefix), config) for config in configs])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import once
 import printing
 
 from jioc.config import index
@@ -100,7 +101,7 @@ def read(path: Path = STUDY) -> Study:
 
 def _confirmed() -> list[Group]:
     """The runs of table 6's setting with the full schedule."""
-    kept = runs.read([RESULTS])
+    kept = once.read(RESULTS)
     return runs.group([run for run in kept if (paper.setting(run.result) or ())[:5] == PLACE])
 
 

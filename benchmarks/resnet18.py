@@ -11,6 +11,7 @@ import statistics
 import sys
 from pathlib import Path
 
+import once
 import printing
 from gains import FIGURES, RESULTS, Tasks, differences, paper_differences
 
@@ -28,7 +29,7 @@ def groups_of(table: str, results: Path) -> list[Group]:
     column = TABLES[table]
     own = column.values("icarl") | {"long_tail": "paper" if column.tail else None}
     del own["tasks"]  # a result tells their sizes
-    found = runs.group(run for run in runs.read([results]) if run.complete)
+    found = runs.group(run for run in once.read(results) if run.complete)
     fitting = [
         g
         for g in found

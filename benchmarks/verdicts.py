@@ -10,6 +10,7 @@ their mean; then those with ResNet18 of which three seeds are wanted.
 import sys
 from pathlib import Path
 
+import once
 import printing
 from figures import put, sheet, svg
 from gains import RESULTS
@@ -38,7 +39,7 @@ Found = dict[str, Gains]  # by column
 
 def found(at: Path = RESULTS, wanted: dict[str, columns.Column] = COLUMNS) -> Found:
     """The gains of each host, seed by seed, in the order of the recipe; what was not run is left out."""
-    groups = runs.group(run for run in runs.read([at]) if run.complete and paper.setting(run.result))
+    groups = runs.group(run for run in once.read(at) if run.complete and paper.setting(run.result))
     gains: Found = {}
     for title, column in wanted.items():
         gains[title] = {}

@@ -15,6 +15,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)  # every command that the tests sta
 torch.set_num_threads(1)
 dry_run.SPELL = 0.0  # no test asks how good an estimate is
 os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("JIOC_COMMIT", "tested")  # no test but that of the commit waits for git, in every run
 
 SMALL: dict[str, Any] = {
     "data": "digits",

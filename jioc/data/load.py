@@ -1,6 +1,7 @@
 """Read the data set of a configuration."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -46,10 +47,7 @@ def load_digits(entry: Entry, where: Path, config: Config, tell: Callback, thoro
 
     In each class the last 30 % in file order are the test set.
     """
-    from sklearn import datasets
-
-    digits = datasets.load_digits()
-    x, y = np.round(digits.images * (255 / 16)).astype(np.uint8)[:, None], digits.target.astype(np.int64)
+    x, y = _digits()
     test = np.zeros(len(y), bool)
     for c in range(10):
         rows = np.flatnonzero(y == c)
@@ -57,6 +55,15 @@ def load_digits(entry: Entry, where: Path, config: Config, tell: Callback, thoro
     names, images = [str(c) for c in range(10)], (x[~test], y[~test], x[test], y[test])
     augment = Augment(pad=1)  # a flipped digit is another sign
     return Dataset(entry.name, names, *images, (0.3053,), (0.3762,), augment, tasks=entry.tasks)
+
+
+@cache
+def _digits() -> tuple[np.ndarray, np.ndarray]:
+    """Every image and label, in file order: scikit-learn's file takes longer to read than a task to learn."""
+    from sklearn import datasets
+
+    digits = datasets.load_digits()
+    return np.round(digits.images * (255 / 16)).astype(np.uint8)[:, None], digits.target.astype(np.int64)
 
 
 SOURCES = {

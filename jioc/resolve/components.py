@@ -34,6 +34,7 @@ PLAIN: dict[str, Values] = {  # one component, then several; the head as the hos
     "together-jioc": TOGETHER | JIOC,
     "together-head": TOGETHER | HEAD,
     "together-scale": TOGETHER | SCALE,
+    "together-head-adjust": TOGETHER | HEAD | {"adjust": 1},
     "together-adjust": TOGETHER | ADJUST,
     "together-adjust-jioc": TOGETHER | ADJUST | JIOC,
 }
@@ -48,10 +49,11 @@ EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmenta
     "together-adjust-autoaugment": TOGETHER | ADJUST | AUTO,
 }
 CHANGES = PLAIN | EXTRA
-LACKING = {  # what a host is not run with: one row tells what adjusted logits do to DER, which aligns its own
+LACKING = {  # what a host is not run with: DER corrects its head by --rebalance, iCaRL by --adjust
     "der": {"adjust-1.5", "together-adjust", "together-adjust-jioc", "together-adjust-autoaugment"},
     "icarl": {
-        f"together{word}" for word in ("-jioc", "-head", "-scale", "-autoaugment", "-head-autoaugment")
+        f"together-{word}"
+        for word in ("jioc", "head", "scale", "head-adjust", "autoaugment", "head-autoaugment")
     },
 }
 HOSTS = tuple(LACKING)

@@ -108,11 +108,8 @@ def _milestones(known: Known, path: str) -> tuple[int, ...] | None:
 
 
 def _rebalance_epochs(known: Known) -> int | None:
-    """Official DER's 30 epochs, scaled as the later tasks are; none where nothing is trained anew."""
-    if known.values.get("rebalance") in (None, "none"):
-        return None
-    usual, now = known.usual("later.epochs"), known.values.get("later.epochs")
-    return max(1, round(REBALANCE_EPOCHS * (now / usual))) if usual and now else REBALANCE_EPOCHS
+    """Official DER's 30 epochs, whatever the tasks have; none where nothing is trained anew."""
+    return None if known.values.get("rebalance") in (None, "none") else REBALANCE_EPOCHS
 
 
 def _pretrained_backbone(known: Known) -> str | None:

@@ -105,10 +105,10 @@ class Engine:
         if self.world.size > 1 and self.world.bn == "synchronised":
             batchnorm.synchronise(net)
         wrapped = self.world.wrap(net, trained)
-        mixed = {*net.parameters()} <= {*asked}
-        body: Body = partial(self.step, method, task, wrapped, loss, coordination, optimiser, mixed)
+        whole = {*net.parameters()} <= {*asked}  # a stage that corrects a head mixes and averages nothing
+        body: Body = partial(self.step, method, task, wrapped, loss, coordination, optimiser, whole)
         changing = [optimiser.state[p]["momentum_buffer"] for p in trained]  # beside the weights
-        average = WeightAverage(self.ema, trained, nets) if self.ema else None
+        average = WeightAverage(self.ema, trained, nets) if self.ema and whole else None
         if average is not None:
             body, changing = average.after(body), [*changing, *average.tensors]
         steps = self._steps(body, nets, [*trained, *changing, *own_tensors(method)])

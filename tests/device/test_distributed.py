@@ -65,12 +65,25 @@ METHODS |= {  # other readings of JIOC
     "icarl-components": {
         **{name: value for name, value in METHODS["icarl"].items() if name != "memory"},
         "memory_bytes": 20 * 64,
-        **{"exemplar_size": "half", "ema": 0.9, "mix": "mixup", "rebalance": "head", "accumulate": 2},
+        **{
+            "exemplar_size": "half",
+            "ema": 0.9,
+            "mix": "mixup",
+            "rebalance": "head",
+            "rebalance_epochs": 1,
+            "accumulate": 2,
+        },
         "coordination": MEANS,
     },
     "der-components": {
         **METHODS["der"],
-        **{"ema": 0.9, "mix": "cutmix", "rebalance": "scale", "augment": "resized-crop"},
+        **{
+            "ema": 0.9,
+            "mix": "cutmix",
+            "rebalance": "scale",
+            "rebalance_epochs": 1,
+            "augment": "resized-crop",
+        },
     },
     "wa-printed": {**METHODS["wa"], "coordination": {"coordinate": "jioc", "reading": "printed"}},
 }

@@ -48,12 +48,13 @@ def test_every_component_is_run_alone_on_each_host() -> None:
         assert f"{column}-{host}-{name}" in made
 
 
-def test_one_row_tells_what_adjusted_logits_do_to_a_host_that_aligns_its_own() -> None:
+def test_adjusted_logits_stand_alone_and_beside_a_new_head_on_a_host_that_aligns_its_own() -> None:
     made = recipes.find_recipe("components-long-tail").make()
     adjusted = {
         host: {run for run in made if f"-{host}-" in run and "adjust" in run} for host in ("der", "icarl")
     }
-    assert adjusted["der"] == {"cifar100-lt-resnet32-1000-der-adjust-1"} and len(adjusted["icarl"]) == 4
+    der = {f"cifar100-lt-resnet32-1000-der-{name}" for name in ("adjust-1", "together-head-adjust")}
+    assert adjusted["der"] == der and len(adjusted["icarl"]) == 4
 
 
 def test_half_size_exemplars_take_the_bytes_of_the_others() -> None:
@@ -95,7 +96,7 @@ def test_a_preset_is_run_and_every_setting_of_it_is_in_the_file(monkeypatch: pyt
     monkeypatch.setattr("jioc.cli.run._run", lambda config, *others: runs.append(config))
     assert main(["run", "der-published", "--data", "digits", "--epochs", "17", "--seed", "4"]) == 0
     kept = yaml.safe_load(files.text(runs[0]))
-    assert kept["method"] == "der" and kept["rebalance"] == "head" and kept["rebalance_epochs"] == 3
+    assert kept["method"] == "der" and kept["rebalance"] == "head" and kept["rebalance_epochs"] == 30
     assert kept["later"]["milestones"] == [10, 12] and kept["later"]["weight_decay"] == 5e-4
     assert {"rebalance", "later.weight_decay", "later.milestones", "seed"} <= {*kept["given"]}
     assert "--rebalance head" in repeat.line(runs[0]) and "published" not in repeat.line(runs[0])

@@ -1,16 +1,18 @@
 """AutoAugment's policy for CIFAR-10 on whole batches, each operation as PIL does it.
 
 Cubuk et al., CVPR 2019. Each image draws one of 25 sub-policies: two operations, each applied with its own
-probability and at its own strength, in a direction drawn for it. Every operation is computed for the whole
-batch and taken where it was drawn, so that shapes and control flow never depend on the draw. Geometric
-operations take the nearest pixel and fill with grey.
+probability and at its own strength, in a direction drawn for it. Geometric operations take the nearest pixel
+and fill with grey. An operation on single levels is a curve, a new level for each of the 256; colour and
+sharpness blend the image with another one. Every image is moved, sent through a curve and blended, most by
+what changes nothing, so that shapes and control flow never depend on the draw.
 """
 
 import math
-from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 POLICY = """
@@ -38,10 +40,19 @@ STRONGEST = {  # at strength 9; operations that are not named have no strength
     "brightness": 0.9,
 }
 MOVES = ("shear_x", "shear_y", "translate_x", "translate_y", "rotate")
-LIGHTS = (
-    "colour", "contrast", "sharpness", "brightness",
-    "posterize", "solarize", "invert", "autocontrast", "equalize",
-)  # fmt: skip
+LEVELS = ("brightness", "posterize", "solarize", "invert")  # the same curve for every image
+BLENDS = ("colour", "sharpness")
+NAMES = ("none", *MOVES, *LEVELS, "contrast", "autocontrast", "equalize", *BLENDS)
+CONTRAST, AUTOCONTRAST, EQUALIZE, COLOUR, SHARPNESS = range(len(NAMES) - 5, len(NAMES))
+
+
+class Operation(NamedTuple):
+    """An operation of each image, as numbers."""
+
+    name: Tensor  # (n,) its place in NAMES
+    factor: Tensor  # (n,)
+    matrix: Tensor  # (n, 6) where each pixel comes from; see `fixed`
+    curve: Tensor  # (n, 1, 256) the new levels, unless they depend on the image
 
 
 def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -54,43 +65,47 @@ def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
 
 def augmented(x: Tensor, which: Tensor, chance: Tensor, direction: Tensor) -> Tensor:
     """Augment uint8 (n, c, h, w) as drawn."""
-    names, odds, factors, matrices = tables(x.shape[2], x.shape[3], x.device)
+    odds, policy = tables(x.shape[2], x.shape[3], x.device)
     for i in range(2):
-        name = names[which, i].masked_fill(chance[i] >= odds[which, i], -1)
-        x = apply(x, name, factors[which, i, direction[i]], matrices[which, i, direction[i]])
+        row = torch.where(chance[i] < odds[which, i], which, len(SUBS))  # the last row: none
+        x = apply(x, Operation(*(numbers[row, i, direction[i]] for numbers in policy)))
     return x
 
 
-def apply(x: Tensor, name: Tensor, factor: Tensor, matrix: Tensor) -> Tensor:
-    """Apply to each image the operation of that number: its place in MOVES + LIGHTS; -1: none."""
-    moves = (name >= 0) & (name < len(MOVES))
-    x = torch.where(moves[:, None, None, None], moved(x, matrix), x)
-    done = x
-    for k, light in enumerate(LIGHTS, len(MOVES)):
-        done = torch.where((name == k)[:, None, None, None], OPERATIONS[light](x, factor), done)
-    return done
+def apply(x: Tensor, drawn: Operation) -> Tensor:
+    """Apply to each image its operation."""
+    x = moved(x, drawn.matrix)
+    v, levels, name = x.float(), x.flatten(2).long(), drawn.name[:, None, None, None]
+    grey = luma(v)
+    x = curves(drawn, levels, grey).gather(2, levels).view_as(x)
+    towards = torch.where(name == SHARPNESS, smoothed(v), grey)
+    return torch.where(name >= COLOUR, blend(towards, v, drawn.factor), x)
 
 
 @cache
-def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The policy as numbers: operation (25, 2), probability (25, 2), factor (25, 2, 2), matrix (25, 2, 2, 6).
+def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Operation]:
+    """The policy as numbers: probability (25, 2), operations (26, 2, 2, ...), the last of them none.
 
-    The third axis is the direction drawn.
+    The third axis of the operations is the direction drawn.
     """
     pairs = [[(s[0], float(s[1]), int(s[2])), (s[3], float(s[4]), int(s[5]))] for s in SUBS]
-    names = [[(*MOVES, *LIGHTS).index(name) for name, _, _ in pair] for pair in pairs]
-    odds = [[p for _, p, _ in pair] for pair in pairs]
-    factors = [[[factor_of(name, k, sign) for sign in (1, -1)] for name, _, k in pair] for pair in pairs]
-    matrices = [
-        [[fixed(name, factor_of(name, k, sign), h, w) for sign in (1, -1)] for name, _, k in pair]
-        for pair in pairs
+    odds = torch.tensor([[p for _, p, _ in pair] for pair in pairs], device=device)
+    each = [
+        as_numbers(name, strength, sign, h, w)
+        for pair in [*pairs, [("none", 1.0, 0)] * 2]
+        for name, _, strength in pair
+        for sign in (1, -1)
     ]
-    return (
-        torch.tensor(names, device=device),
-        torch.tensor(odds, device=device),
-        torch.tensor(factors, device=device),
-        torch.tensor(matrices, device=device),
-    )
+    stacked = (torch.cat(numbers) for numbers in zip(*each, strict=True))
+    return odds, Operation(*(one.view(-1, 2, 2, *one.shape[1:]).to(device) for one in stacked))
+
+
+def as_numbers(name: str, strength: int, sign: int, h: int, w: int) -> Operation:
+    """An operation of one image of h x w."""
+    factor = factor_of(name, strength, sign)
+    matrix = torch.tensor([fixed(name, factor, h, w)], dtype=torch.int32)
+    numbers = torch.tensor([factor])
+    return Operation(torch.tensor([NAMES.index(name)]), numbers, matrix, curve_of(name, numbers))
 
 
 def factor_of(name: str, strength: int, sign: int) -> float:
@@ -126,87 +141,96 @@ def moved(x: Tensor, matrix: Tensor) -> Tensor:
     """Move each image by its affine map: the nearest pixel, grey from outside."""
     n, c, h, w = x.shape
     a, b, ox, d, e, oy = matrix.T[:, :, None, None]
-    across, down = torch.arange(w, device=x.device), torch.arange(h, device=x.device)[:, None]
-    col, row = (a * across + b * down + ox) >> 16, (d * across + e * down + oy) >> 16  # (n, h, w)
-    inside = (col >= 0) & (col < w) & (row >= 0) & (row < h)
-    flat = (row.clamp(0, h - 1) * w + col.clamp(0, w - 1)).flatten(1)
+    across, down = (torch.arange(side, device=x.device, dtype=torch.int32) for side in (w, h))
+    col = ((a * across + ox) + b * down[:, None]) >> 16  # (n, h, w)
+    row = (d * across + (e * down[:, None] + oy)) >> 16
+    near_col, near_row = col.clamp(0, w - 1), row.clamp(0, h - 1)
+    flat = torch.add(near_col, near_row, alpha=w).flatten(1).long()
     taken = x.flatten(2).gather(2, flat[:, None].expand(n, c, h * w)).view(n, c, h, w)
-    return taken.masked_fill(~inside[:, None], GREY)
+    inside = (near_col == col) & (near_row == row)
+    return torch.where(inside[:, None], taken, GREY)
+
+
+# --- curves: (n, 1 or c, 256), a new level for each ---
+
+
+def curves(drawn: Operation, levels: Tensor, grey: Tensor) -> Tensor:
+    """The curve of each channel of each image (n, c, 256), given its levels (n, c, pixels) and its luma."""
+    n, c, _ = levels.shape
+    counts = torch.zeros(n, c, 256, dtype=torch.int32, device=levels.device)
+    counts.scatter_add_(2, levels, counts.new_ones(()).expand_as(levels))
+    every = every_level(levels.device)
+    found = counts > 0
+    low = torch.where(found, every, 255).amin(2, keepdim=True)
+    high = torch.where(found, every, 0).amax(2, keepdim=True)
+    name, curve = drawn.name[:, None, None], drawn.curve.expand(n, c, 256)
+    curve = torch.where(name == CONTRAST, contrast(grey, drawn.factor), curve)
+    curve = torch.where(name == AUTOCONTRAST, autocontrast(low, high), curve)
+    return torch.where(name == EQUALIZE, equalize(counts, high), curve)
+
+
+def every_level(device: torch.device | None = None) -> Tensor:
+    return torch.arange(256, device=device)
+
+
+def curve_of(name: str, factor: Tensor) -> Tensor:
+    """The curve of an operation that is the same for every image: (1, 1, 256)."""
+    level = every_level()
+    match name:
+        case "brightness":
+            level = blend(torch.zeros(()), level, factor).flatten()
+        case "posterize":
+            unit = 2 ** (8 - int(factor))
+            level = level // unit * unit
+        case "solarize":
+            level = torch.where(level < factor, level, 255 - level)
+        case "invert":
+            level = 255 - level
+    return level.to(torch.uint8)[None, None]
+
+
+def contrast(grey: Tensor, factor: Tensor) -> Tensor:
+    """Away from the mean of the luma."""
+    pixels = grey[0].numel()
+    mean = ((2 * grey.sum((1, 2, 3), dtype=torch.double) + pixels) / (2 * pixels)).floor()
+    return blend(mean.float()[:, None, None, None], every_level(grey.device), factor)[:, 0]
+
+
+def autocontrast(low: Tensor, high: Tensor) -> Tensor:
+    """Each channel stretched to the whole range."""
+    low, high, level = low.double(), high.double(), every_level(low.device)
+    scale = torch.full_like(low, 255) / (high - low).clamp_min(1)  # 255 / x would round twice
+    stretched = (level * scale - low * scale).clamp(0, 255)
+    return torch.where(high > low, stretched, level).to(torch.uint8)
+
+
+def equalize(counts: Tensor, high: Tensor) -> Tensor:
+    """Each channel's histogram made flat, with PIL's whole-number arithmetic."""
+    below = counts.cumsum(2, dtype=counts.dtype) - counts
+    step = below.gather(2, high) // 255  # without the highest level
+    curve = ((step // 2 + below) // step.clamp_min(1)).clamp(0, 255)
+    return torch.where(step > 0, curve, every_level(counts.device)).to(torch.uint8)
+
+
+# --- blends; images as float, whose whole numbers are exact below 2 ** 24 ---
 
 
 def blend(towards: Tensor, x: Tensor, factor: Tensor) -> Tensor:
     """towards + factor (x - towards), cut to whole levels."""
-    start = towards.float()
-    return (start + factor[:, None, None, None] * (x.float() - start)).clamp(0, 255).to(torch.uint8)
+    return (towards + factor[:, None, None, None] * (x - towards)).clamp(0, 255).to(torch.uint8)
 
 
-def luma(x: Tensor) -> Tensor:
-    """The grey level as PIL's mode L has it, int64: (n, 1, h, w)."""
-    if x.shape[1] != 3:
-        return x[:, :1].long()
-    r, g, b = x.long().split(1, dim=1)
-    return (19595 * r + 38470 * g + 7471 * b + 0x8000) >> 16
+def luma(v: Tensor) -> Tensor:
+    """The grey level as PIL's mode L has it: (n, 1, h, w)."""
+    if v.shape[1] != 3:
+        return v[:, :1]
+    r, g, b = v.split(1, dim=1)
+    return ((r * 19595).add(g, alpha=38470).add(b, alpha=7471).add(0x8000) / 65536).floor()
 
 
-def colour(x: Tensor, factor: Tensor) -> Tensor:
-    return blend(luma(x).expand_as(x), x, factor)
-
-
-def contrast(x: Tensor, factor: Tensor) -> Tensor:
-    pixels = x.shape[2] * x.shape[3]
-    mean = (2 * luma(x).sum((1, 2, 3), keepdim=True) + pixels) // (2 * pixels)
-    return blend(mean.expand_as(x), x, factor)
-
-
-def brightness(x: Tensor, factor: Tensor) -> Tensor:
-    return blend(torch.zeros_like(x), x, factor)
-
-
-def sharpness(x: Tensor, factor: Tensor) -> Tensor:
-    """Away from the smoothed image: 3 x 3, the middle five times; the border is not smoothed."""
-    v = x.long()
-    around = sum(v[:, :, i : v.shape[2] - 2 + i, j : v.shape[3] - 2 + j] for i in range(3) for j in range(3))
+def smoothed(v: Tensor) -> Tensor:
+    """3 x 3, the middle five times; the border is not smoothed."""
+    around = F.avg_pool2d(v, 3, stride=1, divisor_override=1)
     smooth = v.clone()
-    smooth[:, :, 1:-1, 1:-1] = (2 * (around + 4 * v[:, :, 1:-1, 1:-1]) + 13) // 26
-    return blend(smooth, x, factor)
-
-
-def posterize(x: Tensor, bits: Tensor) -> Tensor:
-    unit = torch.exp2(8 - bits.clamp(0, 8)).long()[:, None, None, None]
-    return (x.long() // unit * unit).to(torch.uint8)
-
-
-def solarize(x: Tensor, threshold: Tensor) -> Tensor:
-    return torch.where(x < threshold[:, None, None, None], x, 255 - x)
-
-
-def invert(x: Tensor, factor: Tensor) -> Tensor:
-    return 255 - x
-
-
-def autocontrast(x: Tensor, factor: Tensor) -> Tensor:
-    """Each channel stretched to the whole range."""
-    flat = x.flatten(2).double()
-    low, high = flat.amin(2, keepdim=True), flat.amax(2, keepdim=True)
-    scale = torch.full_like(low, 255) / (high - low).clamp_min(1)  # 255 / x would round twice
-    stretched = (flat * scale - low * scale).clamp(0, 255).to(torch.uint8).view_as(x)
-    return torch.where((high > low)[..., None], stretched, x)
-
-
-def equalize(x: Tensor, factor: Tensor) -> Tensor:
-    """Each channel's histogram made flat, with PIL's whole-number arithmetic."""
-    n, c, h, w = x.shape
-    levels = x.flatten(2).long()
-    counts = torch.zeros(n, c, 256, dtype=torch.long, device=x.device)
-    counts.scatter_add_(2, levels, torch.ones_like(levels))
-    step = (h * w - counts.gather(2, levels.amax(2, keepdim=True))) // 255  # without the highest level
-    below = counts.cumsum(2) - counts
-    table = ((step // 2 + below) // step.clamp_min(1)).clamp(0, 255)
-    table = torch.where(step > 0, table, torch.arange(256, device=x.device))
-    return table.gather(2, levels).to(torch.uint8).view_as(x)
-
-
-OPERATIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
-    f.__name__: f
-    for f in (colour, contrast, sharpness, brightness, posterize, solarize, invert, autocontrast, equalize)
-}
+    smooth[:, :, 1:-1, 1:-1] = (around.add(v[:, :, 1:-1, 1:-1], alpha=4) / 13).round()  # no thirteenth is .5
+    return smooth

@@ -49,28 +49,36 @@ def by_pil(name: str, x: Tensor, factor: float) -> Tensor:
     return torch.from_numpy(np.array(PIL[name](image, factor))).permute(2, 0, 1)
 
 
-@pytest.mark.parametrize("name", auto.MOVES + auto.LIGHTS)
+def drawn(name: str, strength: int, sign: int, n: int) -> auto.Operation:
+    one = auto.as_numbers(name, strength, sign, 32, 32)
+    return auto.Operation(*(numbers.expand(n, *numbers.shape[1:]) for numbers in one))
+
+
+@pytest.mark.parametrize("name", PIL)
 def test_an_operation_is_pils_to_the_last_level(name: str) -> None:
-    number = torch.full((len(IMAGES),), (*auto.MOVES, *auto.LIGHTS).index(name))
     for strength in range(10):
         for sign in (1, -1):
-            f = auto.factor_of(name, strength, sign)
-            matrix = torch.tensor([auto.fixed(name, f, 32, 32)]).expand(len(IMAGES), 6)
-            got = auto.apply(IMAGES, number, torch.full((len(IMAGES),), f), matrix)
-            assert torch.equal(got, torch.stack([by_pil(name, x, f) for x in IMAGES])), (strength, sign)
+            got = auto.apply(IMAGES, drawn(name, strength, sign, len(IMAGES)))
+            by_hand = [by_pil(name, x, auto.factor_of(name, strength, sign)) for x in IMAGES]
+            assert torch.equal(got, torch.stack(by_hand)), (strength, sign)
+
+
+def test_every_operation_is_compared_and_none_changes_nothing() -> None:
+    assert sorted([*PIL, "none"]) == sorted(auto.NAMES)
+    assert torch.equal(auto.apply(IMAGES, drawn("none", 0, 1, len(IMAGES))), IMAGES)
 
 
 def test_the_policy_has_25_sub_policies_of_two() -> None:
-    names, odds, factors, matrices = auto.tables(32, 32, torch.device("cpu"))
-    assert names.shape == odds.shape == (25, 2)
-    assert factors.shape == (25, 2, 2) and matrices.shape == (25, 2, 2, 6)
+    odds, policy = auto.tables(32, 32, torch.device("cpu"))
+    assert odds.shape == (25, 2)
+    assert [numbers.shape for numbers in policy] == [(26, 2, 2, *more) for more in ((), (), (6,), (1, 256))]
     assert odds.min() == 0 and odds.max() == pytest.approx(0.9)
 
 
 def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
     """With a batch of copies, every outcome is one that some sub-policy gives to a single image."""
     x = IMAGES[:1].expand(200, -1, -1, -1)
-    names, odds, factors, matrices = auto.tables(32, 32, torch.device("cpu"))
+    _, policy = auto.tables(32, 32, torch.device("cpu"))
     possible = set()
     for s in range(25):
         for a in (0, 1):
@@ -78,13 +86,13 @@ def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
                 for on in ((0, 0), (0, 1), (1, 0), (1, 1)):
                     y = IMAGES[:1]
                     for i, d in enumerate((a, b)):
-                        name = names[s, i][None] if on[i] else torch.tensor([-1])
-                        y = auto.apply(y, name, factors[s, i, d][None], matrices[s, i, d][None])
+                        row = s if on[i] else -1
+                        y = auto.apply(y, auto.Operation(*(numbers[row, i, d][None] for numbers in policy)))
                     possible.add(y.numpy().tobytes())
-    drawn = {
+    outcomes = {
         y.numpy().tobytes() for y in auto.augmented(x, *auto.draw(len(x), torch.Generator().manual_seed(0)))
     }
-    assert drawn <= possible and len(drawn) > 30
+    assert outcomes <= possible and len(outcomes) > 30
 
 
 @pytest.mark.parametrize("word", ["autoaugment", "autoaugment+cutout", "resized-crop"])

@@ -15,8 +15,9 @@ from jioc.resolve.recipe_file import Recipe, Runs
 IMAGE = 3 * 32 * 32  # bytes of an exemplar of CIFAR
 COSINE: Values = {"first.decay": "cosine", "later.decay": "cosine"}
 DECAY: Values = {"later.weight_decay": 5e-4}  # that of the first task
+DECAY2: Values = {"first.weight_decay": 0.001, "later.weight_decay": 0.001}
+DECAY4: Values = {"first.weight_decay": 0.002, "later.weight_decay": 0.002}
 TOGETHER = COSINE | DECAY
-JIOC: Values = {"coordination.coordinate": "jioc"}
 HEAD: Values = {"rebalance": "head"}
 SCALE: Values = {"rebalance": "scale"}
 ADJUST: Values = {"adjust": 1.5}
@@ -30,13 +31,17 @@ PLAIN: dict[str, Values] = {  # one component, then several; the head as the hos
     "ema": {"ema": 0.999},
     "cosine": COSINE,
     "weight-decay": DECAY,
+    "weight-decay-0.001": DECAY2,
+    "weight-decay-0.002": DECAY4,
     "together": TOGETHER,
-    "together-jioc": TOGETHER | JIOC,
     "together-head": TOGETHER | HEAD,
     "together-scale": TOGETHER | SCALE,
     "together-head-adjust": TOGETHER | HEAD | {"adjust": 1},
     "together-adjust": TOGETHER | ADJUST,
-    "together-adjust-jioc": TOGETHER | ADJUST | JIOC,
+    "weight-decay-0.001-head": DECAY2 | HEAD,
+    "weight-decay-0.002-head": DECAY4 | HEAD,
+    "together-0.001-head": COSINE | DECAY2 | HEAD,
+    "together-0.002-head": COSINE | DECAY4 | HEAD,
 }
 EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmentation, on boards of its own
     "half-size": {"memory_bytes": 2000 * IMAGE, "exemplar_size": "half"},
@@ -44,17 +49,12 @@ EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmenta
     "cutmix": {"mix": "cutmix"},
     "autoaugment": AUTO,
     "autoaugment-cutout": {"augment": "autoaugment+cutout"},
-    "together-autoaugment": TOGETHER | AUTO,
     "together-head-autoaugment": TOGETHER | HEAD | AUTO,
-    "together-adjust-autoaugment": TOGETHER | ADJUST | AUTO,
 }
 CHANGES = PLAIN | EXTRA
 LACKING = {  # what a host is not run with: DER corrects its head by --rebalance, iCaRL by --adjust
-    "der": {"adjust-1.5", "together-adjust", "together-adjust-jioc", "together-adjust-autoaugment"},
-    "icarl": {
-        f"together-{word}"
-        for word in ("jioc", "head", "scale", "head-adjust", "autoaugment", "head-autoaugment")
-    },
+    "der": {"adjust-1.5", "together-adjust"},
+    "icarl": {name for name, change in CHANGES.items() if "rebalance" in change and len(change) > 1},
 }
 HOSTS = tuple(LACKING)
 

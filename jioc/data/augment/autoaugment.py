@@ -191,7 +191,7 @@ def curve_of(name: str, factor: Tensor) -> Tensor:
 
 def contrast(grey: Tensor, factor: Tensor) -> Tensor:
     """Away from the mean of the luma."""
-    pixels = grey[0].numel()
+    pixels = grey.shape[2] * grey.shape[3]
     mean = ((2 * grey.sum((1, 2, 3), dtype=torch.double) + pixels) / (2 * pixels)).floor()
     return blend(mean.float()[:, None, None, None], every_level(grey.device), factor)[:, 0]
 
@@ -230,7 +230,7 @@ def luma(v: Tensor) -> Tensor:
 
 def smoothed(v: Tensor) -> Tensor:
     """3 x 3, the middle five times; the border is not smoothed."""
-    around = F.avg_pool2d(v, 3, stride=1, divisor_override=1)
+    around = F.avg_pool2d(v, 3, stride=1, padding=1, divisor_override=1)
     smooth = v.clone()
-    smooth[:, :, 1:-1, 1:-1] = (around.add(v[:, :, 1:-1, 1:-1], alpha=4) / 13).round()  # no thirteenth is .5
+    smooth[:, :, 1:-1, 1:-1] = (around.add(v, alpha=4) / 13).round()[:, :, 1:-1, 1:-1]  # never a half
     return smooth

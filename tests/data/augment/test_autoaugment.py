@@ -104,8 +104,10 @@ def test_every_draw_is_the_generators(word: str) -> None:
     assert ((a >= 0) & (a <= 255) & (a == a.round())).all()
 
 
-def test_grey_images_and_small_ones_are_augmented_too() -> None:
-    x = IMAGES[:, :1, :8, :8]
+@pytest.mark.parametrize(
+    "x", [IMAGES[:, :1, :8, :8], IMAGES[:, :, :2, :2], IMAGES[:0]], ids=["grey", "2x2", "no"]
+)
+def test_grey_images_small_ones_and_none_are_augmented_too(x: Tensor) -> None:
     assert choose_augmentation(Augment(), "autoaugment")(x, torch.Generator().manual_seed(0)).shape == x.shape
 
 

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from jioc.data.augment.basic import Augment, Augmentation, Draws
+from jioc.data.augment.basic import Augmentation, Draws
 from jioc.data.augment.mix import Mix
 from jioc.device.compile import maybe_compiled
 from jioc.memory import Memory
@@ -155,14 +155,14 @@ class Images:
         halved = None
         if self.halving is not None:
             draws, halved = draws[:-1], draws[-1]
-        if self.resident and isinstance(augment, Augment):
+        if self.resident and augment.compiles:
             step = maybe_compiled(_augmented, len(own))
             x = step(augment, self.pixels, own, draws, self.scale, self.shift, halved)
         else:
-            pixels, plain = rows(index), isinstance(augment, Augment)
+            pixels = rows(index)
             if halved is not None:
                 pixels = halved_and_enlarged(pixels, halved)
-            of_rows = maybe_compiled(_augmented_rows, len(own)) if plain else _augmented_rows
+            of_rows = maybe_compiled(_augmented_rows, len(own)) if augment.compiles else _augmented_rows
             x = of_rows(augment, pixels, draws, self.scale, self.shift)
         return self._centre(x)
 
@@ -181,7 +181,7 @@ class Images:
 
 
 def _augmented(
-    augment: Augment,
+    augment: Augmentation,
     pixels: Tensor,
     index: Tensor,
     draws: Draws,

@@ -1,11 +1,32 @@
-"""What torch and Triton compile is kept in a folder that is ours alone."""
+"""What is compiled is whole and says the same; what torch and Triton keep is in a folder of our own."""
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
+from jioc.data.augment.basic import Augment
+from jioc.data.augment.choose import choose_augmentation
 from jioc.device import compile as compilation
+
+
+@pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout"])
+def test_an_augmentation_compiles_whole_and_makes_no_constants(word: str) -> None:
+    """A tensor made from numbers of Python would be copied to the GPU in every step."""
+    augment = choose_augmentation(Augment(pad=4, flip=True, brightness=0.25), word)
+    x = torch.randint(0, 256, (16, 3, 32, 32), dtype=torch.uint8)
+    draws = augment.draw(16, 32, 32, torch.Generator().manual_seed(0))
+    called: set[Any] = set()
+
+    def noted(graph: torch.fx.GraphModule, inputs: list[torch.Tensor]) -> torch.fx.GraphModule:
+        called.update(node.target for node in graph.graph.nodes)
+        return graph
+
+    compiled = torch.compile(augment.apply, dynamic=False, fullgraph=True, backend=noted)
+    assert augment.compiles and torch.equal(compiled(x, *draws), augment.apply(x, *draws))
+    assert called and torch.tensor not in called
 
 
 @pytest.fixture

@@ -117,18 +117,23 @@ def test_every_replay_draws_anew() -> None:
     assert all(augment(x, noise).equal(r) for r in replays)  # and the same as without a graph
 
 
-def test_compiled_augmentation_is_the_augmentation() -> None:
+@pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout"])
+def test_compiled_augmentation_is_the_augmentation(word: str) -> None:
+    from jioc.data.augment.choose import choose_augmentation
     from jioc.data.loader import Images
     from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
     from jioc.device.compile import compiling
 
+    augment = choose_augmentation(CROP_FLIP_BRIGHTNESS, word)
     pixels = np.random.default_rng(0).integers(0, 256, (300, 3, 32, 32), np.uint8)
     images = Images(pixels, np.zeros(300, int), *STATISTICS["cifar100"], torch.device("cuda"))
     index = torch.randperm(300, device="cuda")[:128]
-    plain = images.augmented(index, CROP_FLIP_BRIGHTNESS, torch.Generator("cuda").manual_seed(1))
+    plain = images.augmented(index, augment, torch.Generator("cuda").manual_seed(1))
     with compiling(128):
-        compiled = images.augmented(index, CROP_FLIP_BRIGHTNESS, torch.Generator("cuda").manual_seed(1))
-    torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)  # a level is 0.015
+        compiled = images.augmented(index, augment, torch.Generator("cuda").manual_seed(1))
+    differ = (compiled - plain).abs() > 1e-5  # a level is 0.015
+    # a product and a sum in one instruction round once: AutoAugment's blends may cut to another level
+    assert differ.float().mean() <= (0 if word == "standard" else 1e-3)
 
 
 def test_compiled_pooled_maps_are_the_pooled_maps() -> None:

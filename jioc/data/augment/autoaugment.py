@@ -47,28 +47,30 @@ CONTRAST, AUTOCONTRAST, EQUALIZE, COLOUR, SHARPNESS = range(len(NAMES) - 5, len(
 
 
 class Operation(NamedTuple):
-    """An operation of each image, as numbers."""
+    """An operation of each image, as numbers; the last axis is the image."""
 
     name: Tensor  # (n,) its place in NAMES
     factor: Tensor  # (n,)
-    matrix: Tensor  # (n, 6) where each pixel comes from; see `fixed`
-    curve: Tensor  # (n, 1, 256) the new levels, unless they depend on the image
+    matrix: Tensor  # (6, n) where each pixel comes from; see `fixed`
+    curve: Tensor  # (256, n) the new levels, unless they depend on the image
 
 
-def draw(n: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw the sub-policy (n,), and the chance (2, n) and the direction (2, n) of its two operations."""
+def draw(n: int, h: int, w: int, generator: torch.Generator) -> Operation:
+    """Draw a sub-policy for each of n images of h x w: its two operations, (..., 2, n)."""
     device = generator.device
     which = torch.randint(0, len(SUBS), (n,), generator=generator, device=device)
     chance = torch.rand(2, n, generator=generator, device=device)
-    return which, chance, torch.randint(0, 2, (2, n), generator=generator, device=device)
+    direction = torch.randint(0, 2, (2, n), generator=generator, device=device)
+    odds, policy = tables(h, w, device)
+    row = torch.where(chance < odds[:, which], which, len(SUBS))  # the last row: none
+    place = torch.arange(2, device=device)[:, None]
+    return Operation(*(numbers[..., row, place, direction] for numbers in policy))
 
 
-def augmented(x: Tensor, which: Tensor, chance: Tensor, direction: Tensor) -> Tensor:
+def augmented(x: Tensor, drawn: Operation) -> Tensor:
     """Augment uint8 (n, c, h, w) as drawn."""
-    odds, policy = tables(x.shape[2], x.shape[3], x.device)
     for i in range(2):
-        row = torch.where(chance[i] < odds[which, i], which, len(SUBS))  # the last row: none
-        x = apply(x, Operation(*(numbers[row, i, direction[i]] for numbers in policy)))
+        x = apply(x, Operation(*(numbers[..., i, :] for numbers in drawn)))
     return x
 
 
@@ -84,28 +86,28 @@ def apply(x: Tensor, drawn: Operation) -> Tensor:
 
 @cache
 def tables(h: int, w: int, device: torch.device) -> tuple[Tensor, Operation]:
-    """The policy as numbers: probability (25, 2), operations (26, 2, 2, ...), the last of them none.
+    """The policy as numbers: probability (2, 25), operations (..., 26, 2, 2), the last of them none.
 
-    The third axis of the operations is the direction drawn.
+    The last axis of the operations is the direction drawn.
     """
     pairs = [[(s[0], float(s[1]), int(s[2])), (s[3], float(s[4]), int(s[5]))] for s in SUBS]
-    odds = torch.tensor([[p for _, p, _ in pair] for pair in pairs], device=device)
+    odds = torch.tensor([[p for _, p, _ in pair] for pair in pairs], device=device).T
     each = [
         as_numbers(name, strength, sign, h, w)
         for pair in [*pairs, [("none", 1.0, 0)] * 2]
         for name, _, strength in pair
         for sign in (1, -1)
     ]
-    stacked = (torch.cat(numbers) for numbers in zip(*each, strict=True))
-    return odds, Operation(*(one.view(-1, 2, 2, *one.shape[1:]).to(device) for one in stacked))
+    stacked = (torch.cat(numbers, -1) for numbers in zip(*each, strict=True))
+    return odds, Operation(*(one.unflatten(-1, (-1, 2, 2)).to(device) for one in stacked))
 
 
 def as_numbers(name: str, strength: int, sign: int, h: int, w: int) -> Operation:
     """An operation of one image of h x w."""
     factor = factor_of(name, strength, sign)
-    matrix = torch.tensor([fixed(name, factor, h, w)], dtype=torch.int32)
+    matrix = torch.tensor(fixed(name, factor, h, w), dtype=torch.int32)[:, None]
     numbers = torch.tensor([factor])
-    return Operation(torch.tensor([NAMES.index(name)]), numbers, matrix, curve_of(name, numbers))
+    return Operation(torch.tensor([NAMES.index(name)]), numbers, matrix, curve_of(name, numbers)[:, None])
 
 
 def factor_of(name: str, strength: int, sign: int) -> float:
@@ -140,7 +142,7 @@ def fixed(name: str, amount: float, h: int, w: int) -> list[int]:
 def moved(x: Tensor, matrix: Tensor) -> Tensor:
     """Move each image by its affine map: the nearest pixel, grey from outside."""
     n, c, h, w = x.shape
-    a, b, ox, d, e, oy = matrix.T[:, :, None, None]
+    a, b, ox, d, e, oy = matrix[:, :, None, None]
     across, down = (torch.arange(side, device=x.device, dtype=torch.int32) for side in (w, h))
     col = ((a * across + ox) + b * down[:, None]) >> 16  # (n, h, w)
     row = (d * across + (e * down[:, None] + oy)) >> 16
@@ -163,7 +165,7 @@ def curves(drawn: Operation, levels: Tensor, grey: Tensor) -> Tensor:
     found = counts > 0
     low = torch.where(found, every, 255).amin(2, keepdim=True)
     high = torch.where(found, every, 0).amax(2, keepdim=True)
-    name, curve = drawn.name[:, None, None], drawn.curve.expand(n, c, 256)
+    name, curve = drawn.name[:, None, None], drawn.curve.T[:, None].expand(n, c, 256)
     curve = torch.where(name == CONTRAST, contrast(grey, drawn.factor), curve)
     curve = torch.where(name == AUTOCONTRAST, autocontrast(low, high), curve)
     return torch.where(name == EQUALIZE, equalize(counts, high), curve)
@@ -174,7 +176,7 @@ def every_level(device: torch.device | None = None) -> Tensor:
 
 
 def curve_of(name: str, factor: Tensor) -> Tensor:
-    """The curve of an operation that is the same for every image: (1, 1, 256)."""
+    """The curve of an operation that is the same for every image: (256,)."""
     level = every_level()
     match name:
         case "brightness":
@@ -186,7 +188,7 @@ def curve_of(name: str, factor: Tensor) -> Tensor:
             level = torch.where(level < factor, level, 255 - level)
         case "invert":
             level = 255 - level
-    return level.to(torch.uint8)[None, None]
+    return level.to(torch.uint8)
 
 
 def contrast(grey: Tensor, factor: Tensor) -> Tensor:

@@ -19,6 +19,8 @@ Draws = tuple[Tensor, ...]
 class Augmentation:
     """The interface of all augmentations: draw all that is random, then apply it."""
 
+    compiles = False  # whether a GPU may run `apply` compiled
+
     def __call__(self, x: Tensor, generator: torch.Generator) -> Tensor:
         n, _, h, w = x.shape
         return self.apply(x, *self.draw(n, h, w, generator))
@@ -43,14 +45,19 @@ class WithPolicy(Augmentation):
     usual: Augmentation
     cutout: bool = False
 
+    @property
+    def compiles(self) -> bool:  # type: ignore[override]
+        return self.usual.compiles
+
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
-        drawn = (*self.usual.draw(n, h, w, generator), *autoaugment.draw(n, generator))
-        return (*drawn, *draw_centre(n, *self.side(h, w), generator)) if self.cutout else drawn
+        side = self.side(h, w)
+        drawn = (*self.usual.draw(n, h, w, generator), *autoaugment.draw(n, *side, generator))
+        return (*drawn, *draw_centre(n, *side, generator)) if self.cutout else drawn
 
     def apply(self, x: Tensor, *draws: Tensor) -> Tensor:
         draws, centre = (draws[:-2], draws[-2:]) if self.cutout else (draws, ())
-        levels = self.usual.apply(x, *draws[:-3]).to(torch.uint8)
-        x = autoaugment.augmented(levels, *draws[-3:]).float()
+        levels = self.usual.apply(x, *draws[:-4]).to(torch.uint8)
+        x = autoaugment.augmented(levels, autoaugment.Operation(*draws[-4:])).float()
         return cutout(x, *centre) if self.cutout else x
 
     def side(self, h: int, w: int) -> tuple[int, int]:
@@ -64,6 +71,8 @@ class Augment(Augmentation):
     pad: int = 0  # black border from which a crop of the original size is taken
     flip: bool = False
     brightness: float = 0.0  # factor drawn from [1 - brightness, 1 + brightness]
+
+    compiles = True
 
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
         """Draw where to crop (2, n), whether to mirror (n,), and how to brighten (n,)."""

@@ -51,7 +51,7 @@ def by_pil(name: str, x: Tensor, factor: float) -> Tensor:
 
 def drawn(name: str, strength: int, sign: int, n: int) -> auto.Operation:
     one = auto.as_numbers(name, strength, sign, 32, 32)
-    return auto.Operation(*(numbers.expand(n, *numbers.shape[1:]) for numbers in one))
+    return auto.Operation(*(numbers.expand(*numbers.shape[:-1], n) for numbers in one))
 
 
 @pytest.mark.parametrize("name", PIL)
@@ -70,8 +70,8 @@ def test_every_operation_is_compared_and_none_changes_nothing() -> None:
 
 def test_the_policy_has_25_sub_policies_of_two() -> None:
     odds, policy = auto.tables(32, 32, torch.device("cpu"))
-    assert odds.shape == (25, 2)
-    assert [numbers.shape for numbers in policy] == [(26, 2, 2, *more) for more in ((), (), (6,), (1, 256))]
+    assert odds.shape == (2, 25)
+    assert [numbers.shape for numbers in policy] == [(*more, 26, 2, 2) for more in ((), (), (6,), (256,))]
     assert odds.min() == 0 and odds.max() == pytest.approx(0.9)
 
 
@@ -87,11 +87,11 @@ def test_an_image_gets_what_it_drew_whoever_is_beside_it() -> None:
                     y = IMAGES[:1]
                     for i, d in enumerate((a, b)):
                         row = s if on[i] else -1
-                        y = auto.apply(y, auto.Operation(*(numbers[row, i, d][None] for numbers in policy)))
+                        one = (numbers[..., row, i, d][..., None] for numbers in policy)
+                        y = auto.apply(y, auto.Operation(*one))
                     possible.add(y.numpy().tobytes())
-    outcomes = {
-        y.numpy().tobytes() for y in auto.augmented(x, *auto.draw(len(x), torch.Generator().manual_seed(0)))
-    }
+    drawn = auto.draw(len(x), 32, 32, torch.Generator().manual_seed(0))
+    outcomes = {y.numpy().tobytes() for y in auto.augmented(x, drawn)}
     assert outcomes <= possible and len(outcomes) > 30
 
 

@@ -53,16 +53,25 @@ def key(one: Cell, form: str) -> str:
 
 def table(cells: list[Cell]) -> str:
     lines = [
-        "| column | run | n | ours | paper | difference | what was checked |",
-        "|---|---|---:|---:|---:|---:|---|",
+        "| column | run | n | ours | paper | difference | by another read-out | what was checked |",
+        "|---|---|---:|---:|---:|---:|---:|---|",
     ]
     for one, form in far(cells, pycil_figures()):
         name = SPECS[one.where[4]].title + (f", {form}" if form else "")
         figures = [str(len(one.ours(form))), spread(one.ours(form)), number(one.theirs)]
-        figures.append(number(one.difference(form), "+"))
+        figures += [number(one.difference(form), "+"), others(one.groups[form])]
         place = f"{one.where[0]}, {one.where[1]}, {one.where[3]:,} exemplars"
         lines.append(f"| {' | '.join([place, name, *figures, CHECKED.get(key(one, form), NOT_YET)])} |")
     return "\n".join(lines)
+
+
+def others(g: Group) -> str:
+    """The average by each read-out but the one that the method is judged by."""
+    first = g.complete[0]
+    names = [name for name in first.readouts if name != first.result.headline]
+    figures = {name: g.figures("average", name) for name in names}
+    means = {name: mean_std(of)[0] for name, of in figures.items() if len(of) == len(g.complete)}
+    return ", ".join(f"{name} {number(mean)}" for name, mean in means.items()) or "–"
 
 
 def read(place: Path = RESULTS) -> list[Cell]:

@@ -156,14 +156,16 @@ class Images:
         if self.halving is not None:
             draws, halved = draws[:-1], draws[-1]
         if self.resident and augment.compiles:
-            step = maybe_compiled(_augmented, len(own))
+            step = maybe_compiled(_augmented, len(own), exact=True)
             x = step(augment, self.pixels, own, draws, self.scale, self.shift, halved)
         else:
             pixels = rows(index)
             if halved is not None:
                 pixels = halved_and_enlarged(pixels, halved)
-            of_rows = maybe_compiled(_augmented_rows, len(own)) if augment.compiles else _augmented_rows
-            x = of_rows(augment, pixels, draws, self.scale, self.shift)
+            step = _augmented_rows
+            if augment.compiles:
+                step = maybe_compiled(step, len(own), exact=True)
+            x = step(augment, pixels, draws, self.scale, self.shift)
         return self._centre(x)
 
     def own(self, index: Tensor) -> Tensor:

@@ -48,16 +48,18 @@ def is_compiling() -> bool:
     return bool(_sizes.get())
 
 
-def maybe_compiled(function: Callable[..., Any], size: int) -> Callable[..., Any]:
+def maybe_compiled(function: Callable[..., Any], size: int, exact: bool = False) -> Callable[..., Any]:
     """The function, compiled if batches of that size are to be.
 
-    An exporter's size is a symbol; it is not compared where nothing is compiled.
+    `exact`: it rounds as it does without compilation, no product and sum in one instruction. An exporter's
+    size is a symbol; it is not compared where nothing is compiled.
     """
     sizes = _sizes.get()
-    return _compiled(function) if sizes and size in sizes else function
+    return _compiled(function, exact) if sizes and size in sizes else function
 
 
 @cache
-def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any], exact: bool) -> Callable[..., Any]:
     torch._dynamo.config.recompile_limit = 64  # train, eval and frozen; each batch size and backbone
-    return torch.compile(function, dynamic=False, fullgraph=True)
+    options: dict[str, Any] | None = {"emulate_precision_casts": True} if exact else None
+    return torch.compile(function, dynamic=False, fullgraph=True, options=options)

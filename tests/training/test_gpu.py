@@ -43,6 +43,7 @@ def after_twenty_steps(**values: Any) -> dict[str, torch.Tensor]:
     task, data = r.arrival(1)
     assert len(data.with_memory(r.method.memory).epoch(torch.Generator())) == 6
     r.method.net.grow(5, r.method.generator)
+    r.engine.note = pytest.fail  # a step that cannot be captured is told
     r.engine.fit(r.method, task, data.with_memory(r.method.memory))
     return {name: value.cpu() for name, value in r.method.net.state_dict().items()}
 
@@ -131,9 +132,7 @@ def test_compiled_augmentation_is_the_augmentation(word: str) -> None:
     plain = images.augmented(index, augment, torch.Generator("cuda").manual_seed(1))
     with compiling(128):
         compiled = images.augmented(index, augment, torch.Generator("cuda").manual_seed(1))
-    differ = (compiled - plain).abs() > 1e-5  # a level is 0.015
-    # a product and a sum in one instruction round once: AutoAugment's blends may cut to another level
-    assert differ.float().mean() <= (0 if word == "standard" else 1e-3)
+    torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)  # a level is 0.015
 
 
 def test_compiled_pooled_maps_are_the_pooled_maps() -> None:

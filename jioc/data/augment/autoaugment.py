@@ -159,9 +159,11 @@ def moved(x: Tensor, matrix: Tensor) -> Tensor:
 def curves(drawn: Operation, levels: Tensor, grey: Tensor) -> Tensor:
     """The curve of each channel of each image (n, c, 256), given its levels (n, c, pixels) and its luma."""
     n, c, _ = levels.shape
-    counts = torch.zeros(n, c, 256, dtype=torch.int32, device=levels.device)
-    counts.scatter_add_(2, levels, counts.new_ones(()).expand_as(levels))
     every = every_level(levels.device)
+    counts = torch.zeros(n * c * 256, dtype=torch.int32, device=levels.device)
+    place = levels.flatten(0, 1) + 256 * torch.arange(n * c, device=levels.device)[:, None]
+    one = counts.new_ones(()).expand(place.numel())
+    counts = counts.scatter_add_(0, place.flatten(), one).view(n, c, 256)  # of each level
     found = counts > 0
     low = torch.where(found, every, 255).amin(2, keepdim=True)
     high = torch.where(found, every, 0).amax(2, keepdim=True)
@@ -227,7 +229,7 @@ def luma(v: Tensor) -> Tensor:
     if v.shape[1] != 3:
         return v[:, :1]
     r, g, b = v.split(1, dim=1)
-    return ((r * 19595).add(g, alpha=38470).add(b, alpha=7471).add(0x8000) / 65536).floor()
+    return ((r * 19595).add(g, alpha=38470).add(b, alpha=7471).add(0x8000) * 2**-16).floor()
 
 
 def smoothed(v: Tensor) -> Tensor:

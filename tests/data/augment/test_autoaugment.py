@@ -18,6 +18,7 @@ IMAGES = torch.randint(0, 256, (6, 3, 32, 32), generator=G, dtype=torch.uint8)
 IMAGES[3] = (IMAGES[3] * 0.2 + torch.linspace(0, 150, 32)).to(torch.uint8)  # of low contrast
 IMAGES[4] = 7  # of one level
 IMAGES[5] = (IMAGES[5] > 200) * 255  # of two
+WIDE = IMAGES[:, :, 3:23].repeat_interleave(2, 3)[..., :33]  # 20 x 33
 
 PIL: dict[str, Callable[[Image.Image, float], Image.Image]] = {
     "colour": lambda image, f: ImageEnhance.Color(image).enhance(f),
@@ -31,8 +32,8 @@ PIL: dict[str, Callable[[Image.Image, float], Image.Image]] = {
     "equalize": lambda image, f: ImageOps.equalize(image),
     "shear_x": lambda image, f: affine(image, (1, f, 0, 0, 1, 0)),
     "shear_y": lambda image, f: affine(image, (1, 0, 0, f, 1, 0)),
-    "translate_x": lambda image, f: affine(image, (1, 0, f * 32, 0, 1, 0)),
-    "translate_y": lambda image, f: affine(image, (1, 0, 0, 0, 1, f * 32)),
+    "translate_x": lambda image, f: affine(image, (1, 0, f * image.width, 0, 1, 0)),
+    "translate_y": lambda image, f: affine(image, (1, 0, 0, 0, 1, f * image.height)),
     "rotate": lambda image, f: image.rotate(f, fillcolor=(auto.GREY,) * 3),
 }
 
@@ -49,23 +50,25 @@ def by_pil(name: str, x: Tensor, factor: float) -> Tensor:
     return torch.from_numpy(np.array(PIL[name](image, factor))).permute(2, 0, 1)
 
 
-def drawn(name: str, strength: int, sign: int, n: int) -> auto.Operation:
-    one = auto.as_numbers(name, strength, sign, 32, 32)
+def drawn(name: str, strength: int, sign: int, x: Tensor) -> auto.Operation:
+    n, _, h, w = x.shape
+    one = auto.as_numbers(name, strength, sign, h, w)
     return auto.Operation(*(numbers.expand(*numbers.shape[:-1], n) for numbers in one))
 
 
+@pytest.mark.parametrize("images", [IMAGES, WIDE], ids=["square", "wide"])
 @pytest.mark.parametrize("name", PIL)
-def test_an_operation_is_pils_to_the_last_level(name: str) -> None:
+def test_an_operation_is_pils_to_the_last_level(name: str, images: Tensor) -> None:
     for strength in range(10):
         for sign in (1, -1):
-            got = auto.apply(IMAGES, drawn(name, strength, sign, len(IMAGES)))
-            by_hand = [by_pil(name, x, auto.factor_of(name, strength, sign)) for x in IMAGES]
+            got = auto.apply(images, drawn(name, strength, sign, images))
+            by_hand = [by_pil(name, x, auto.factor_of(name, strength, sign)) for x in images]
             assert torch.equal(got, torch.stack(by_hand)), (strength, sign)
 
 
 def test_every_operation_is_compared_and_none_changes_nothing() -> None:
     assert sorted([*PIL, "none"]) == sorted(auto.NAMES)
-    assert torch.equal(auto.apply(IMAGES, drawn("none", 0, 1, len(IMAGES))), IMAGES)
+    assert torch.equal(auto.apply(IMAGES, drawn("none", 0, 1, IMAGES)), IMAGES)
 
 
 def test_the_policy_has_25_sub_policies_of_two() -> None:

@@ -12,7 +12,7 @@ from jioc.data.augment.choose import choose_augmentation
 from jioc.device import compile as compilation
 
 
-@pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout"])
+@pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout", "resized-crop"])
 def test_an_augmentation_compiles_whole_and_makes_no_constants(word: str) -> None:
     """A tensor made from numbers of Python would be copied to the GPU in every step."""
     augment = choose_augmentation(Augment(pad=4, flip=True, brightness=0.25), word)

@@ -118,8 +118,9 @@ def test_every_replay_draws_anew() -> None:
     assert all(augment(x, noise).equal(r) for r in replays)  # and the same as without a graph
 
 
-@pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout"])
+@pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout", "resized-crop"])
 def test_compiled_augmentation_is_the_augmentation(word: str) -> None:
+    """Level for level; a resized crop's weights are quotients, which the compiler rounds in its own way."""
     from jioc.data.augment.choose import choose_augmentation
     from jioc.data.loader import Images
     from jioc.data.sources.cifar import CROP_FLIP_BRIGHTNESS, STATISTICS
@@ -132,7 +133,8 @@ def test_compiled_augmentation_is_the_augmentation(word: str) -> None:
     plain = images.augmented(index, augment, torch.Generator("cuda").manual_seed(1))
     with compiling(128):
         compiled = images.augmented(index, augment, torch.Generator("cuda").manual_seed(1))
-    torch.testing.assert_close(compiled, plain, rtol=0, atol=1e-5)  # a level is 0.015
+    differ = (compiled - plain).abs() > 1e-5  # a level is 0.015
+    assert differ.float().mean() <= (1e-3 if word == "resized-crop" else 0)
 
 
 def test_compiled_pooled_maps_are_the_pooled_maps() -> None:

@@ -50,6 +50,8 @@ class PaddedCrop(Augmentation):
 
     flip: bool = True
 
+    compiles = True
+
     def draw(self, n: int, h: int, w: int, generator: torch.Generator) -> Draws:
         pad = 2 * border(h)
         return ResizedCrop(h, self.flip).draw(n, h + pad, w + pad, generator)

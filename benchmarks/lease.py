@@ -9,9 +9,9 @@ the tasks after which to stop. `columns` has the seeds that `minutes.py` counts.
 
 `run` needs no results. Several processes take runs from the queue (on an NVIDIA GPU start MPS first). A run
 begins only if it and all that are at work would end in time: what is left of each, by the estimate of
-`minutes.py`, at the pace of the lease so far. The last minute is for saving what overruns. When a run ends,
-its checkpoints and model go, and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM stop every
-process at its next step. (Under MPS a SIGKILL of one would break the others.)
+`minutes.py`, at the pace of the lease so far. The last minute is for saving what overruns. When a run is
+finished, its checkpoints and model go, and RUNS/NAME/result.json stays, for `keep.py`. Ctrl-C and SIGTERM
+stop every process at its next step. (Under MPS a SIGKILL of one would break the others.)
 """
 
 import argparse
@@ -48,7 +48,8 @@ from jioc.text import counted
 from jioc.training.workload import Workload
 
 TRUST = 2.0  # minutes of the lease that the estimate weighs as much as, beside what has been seen
-EVERY = 5.0  # seconds between two notes of what is left of a run
+EVERY = 5.0  # seconds between two notes of what is left of a run, and two looks at whether one fits now
+FAILED = "failed"  # the note of a run that did
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ def read(path: Path, scale: float | None, data_dir: str, out: Path) -> list[Entr
         length = recipe.scale if scale is None else scale
         seed, tasks = int(match["seed"]), match["tasks"] and int(match["tasks"])
         (job,) = plan(recipe, [seed], [match["name"]], length, lambda spec: flags, out.absolute())
+        if any(job.folder == entry.job.folder for entry in entries):
+            raise Refused(f"{str(path)!r} has {job.name} twice")
         entries.append(Entry(float(match["minutes"]), job, tasks))
     return sorted((e for e in entries if not e.learnt), key=lambda e: -e.minutes)
 
@@ -140,21 +143,33 @@ class Worker:
 
     def work(self) -> None:
         """Run what fits, one after another."""
-        while not self.stop() and (entry := self.take()):
-            job = entry.job
-            say(f"begins {job.name}")
-            begun = time.time()
-            watch = follow(entry) if entry.tasks is None else stop_after(entry.tasks, follow(entry))
-            (outcome,) = run_here([job], 1, self.stop, watch)
-            stopped = isinstance(outcome, Interrupted) and not isinstance(outcome, LearntEnough)
-            if isinstance(outcome, Exception) and not isinstance(outcome, LearntEnough):
-                self.failed += not stopped
-                say(f"{'stopped' if stopped else 'FAILED'} {job.name}: {sentence(outcome)}")
+        while not self.stop() and ((entry := self.take()) or self.may_fit_later()):
+            if entry is None:
+                time.sleep(EVERY)
             else:
-                say(f"ended {job.name}, {time.time() - begun:.0f} s")
-                tidy(job.folder)
-            if not stopped:
-                note(entry, 0.0)
+                self.run(entry)
+
+    def run(self, entry: Entry) -> None:
+        job = entry.job
+        say(f"begins {job.name}")
+        begun = time.time()
+        watch = follow(entry) if entry.tasks is None else stop_after(entry.tasks, follow(entry))
+        (outcome,) = run_here([job], 1, self.stop, watch)
+        if isinstance(outcome, Exception) and not isinstance(outcome, LearntEnough):
+            failed = not isinstance(outcome, Interrupted)
+            say(f"{FAILED.upper() if failed else 'stopped'} {job.name}: {sentence(outcome)}")
+            if failed:
+                self.failed += 1
+                write(taken(entry), FAILED.encode())
+            return
+        say(f"ended {job.name}, {time.time() - begun:.0f} s")
+        if not isinstance(outcome, LearntEnough):
+            tidy(job.folder)
+        note(entry, 0.0)
+
+    def may_fit_later(self) -> bool:
+        """Whether some run is left, and others are at work, which may end sooner than expected."""
+        return not all(taken(entry).exists() for entry in self.queue) and any(map(rest, self.queue))
 
     def take(self) -> Entry | None:
         """Take the first run of the queue that no process has and that fits, for this one."""
@@ -204,11 +219,12 @@ def note(entry: Entry, left: float) -> None:
 
 
 def rest(entry: Entry) -> float | None:
-    """What is left of a run; None if no process has taken it."""
+    """What is left of a run; None if no process has taken it, or it failed."""
     try:
-        return float(taken(entry).read_text() or entry.minutes)
+        text = taken(entry).read_text()
     except FileNotFoundError:
         return None
+    return None if text == FAILED else float(text or entry.minutes)
 
 
 def follow(entry: Entry) -> Callable[[Job], Callback]:
@@ -282,6 +298,8 @@ def run_processes(argv: list[str], number: int, out: Path, lease: tuple[float, f
         codes = [process.wait() for process in processes]
         if stop():
             raise Interrupted("stopped; the same command goes on")
+    if not [*out.glob("*.taken")]:
+        say("no run of the queue fits")
     fail_if(any(codes), f"runs failed in {sum(map(bool, codes))} of {len(codes)} processes")
 
 

@@ -36,12 +36,12 @@ def lease(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_no_run_begins_that_would_not_end_and_only_results_stay(lease: Any, tmp_path: Path) -> None:
     first, long, third = (job(tmp_path / name, later={"epochs": 1}) for name in ("first", "long", "third"))
-    queue = [lease.Entry(n, one, 2) for n, one in [(1e6, long), (1e-3, first), (1e-3, third)]]
+    queue = [lease.Entry(n, one, 3) for n, one in [(1e6, long), (1e-3, first), (1e-3, third)]]
     worker = lease.Worker(queue, time.time(), time.time() + 600, lambda: False)
     worker.work()
     assert not worker.failed
     for name in ("first", "third"):
-        assert len(results.read(tmp_path / name / "result.json").tasks) == 2
+        assert results.read(tmp_path / name / "result.json").complete
     assert not long.folder.exists() and not [*tmp_path.rglob("*.safetensors"), *tmp_path.rglob("checkpoint")]
     assert [lease.rest(entry) for entry in queue] == [None, 0, 0]
     assert queue[1].learnt and not queue[0].learnt
@@ -85,6 +85,43 @@ def test_a_failed_run_is_counted_and_the_next_one_runs(lease: Any, tmp_path: Pat
     worker = lease.Worker(queue, time.time(), time.time() + 600, bool)
     worker.work()
     assert worker.failed == 1 and (fine.folder / "result.json").exists()
+    assert [lease.rest(entry) for entry in queue] == [None, 0]
+
+
+def test_what_failed_has_done_no_work(lease: Any, tmp_path: Path) -> None:
+    """Else the pace would seem high, and a run would begin that could not end."""
+    failing = job(tmp_path / "failing")
+    failing.folder.write_text("in the way")
+    queue = [lease.Entry(10.0, failing, 1), lease.Entry(20.0, job(tmp_path / "long"), 2)]
+    now = time.time()
+    worker = lease.Worker(queue, now - 60, now + 60 * 24, bool)  # alone it takes 40 minutes
+    assert not worker.fits(queue[1])
+    worker.run(queue[0])
+    assert not worker.fits(queue[1])
+
+
+def test_a_look_at_the_first_tasks_can_be_finished_later(lease: Any, tmp_path: Path) -> None:
+    one, end = job(tmp_path / "a", later={"epochs": 1}), time.time() + 600
+    for tasks in (1, 3):
+        entry = lease.Entry(1e-3, one, tasks)
+        lease.Worker([entry], time.time(), end, bool).work()
+        lease.taken(entry).unlink()
+    assert results.read(one.folder / "result.json").complete
+    assert not (one.folder / "checkpoint").exists()
+
+
+def test_a_run_that_does_not_fit_waits_for_those_at_work(
+    lease: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "ab"]
+    now = time.time()
+    here, there = (lease.Worker(queue, now, now + 60 * 9, lambda: False) for _ in range(2))
+    assert here.take() is queue[0] and there.take() is None and there.may_fit_later()
+    monkeypatch.setattr(lease.time, "sleep", lambda seconds: lease.note(queue[0], 0.0))
+    ran: list[Any] = []
+    monkeypatch.setattr(lease.Worker, "run", lambda self, entry: (ran.append(entry), lease.note(entry, 0.0)))
+    there.work()
+    assert ran == [queue[1]] and not there.may_fit_later()
 
 
 def test_a_host_without_figures_by_class_is_run_again_on_the_long_tail() -> None:
@@ -102,6 +139,8 @@ def test_what_cannot_be_run_is_told_in_a_sentence(tmp_path: Path, capsys: pytest
     assert "for an estimate" in capsys.readouterr().err
     where = ["--minutes", "1", "--data-dir", "data", "--out", str(tmp_path / "runs")]
     (tmp_path / "queue").write_text("columns\n")
-    for path, why in (("queue", "'columns' is no line of `list`"), ("missing", "No such file")):
+    (tmp_path / "twice").write_text("  1.00  columns  cifar100-resnet32-1000-der-none-seed1\n" * 2)
+    reasons = {"queue": "'columns' is no line of `list`", "missing": "No such file", "twice": "seed1 twice"}
+    for path, why in reasons.items():
         assert lease.main(["run", str(tmp_path / path), *where]) == 2
         assert why in capsys.readouterr().err

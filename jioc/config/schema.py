@@ -248,7 +248,8 @@ class Config(Options):
     """The share of an image in its mixture is drawn from Beta(ALPHA, ALPHA)."""
     ema: Share = setting(0.0, "training", metavar="BETA")
     """Average the weights over the steps of a stage, each step's share BETA times that of the next; a stage
-    ends with the average. 0: it ends with the last weights. A stage that only corrects the head has none."""
+    ends with the average. 0: it ends with the last weights. A stage that trains only a part of the network
+    has none."""
     rebalance: Literal["none", "head", "scale"] = setting("none", "training")
     """When a task is trained, train its head anew (head), or only a factor for each class (scale), on equally
     many images of each class, the features fixed."""

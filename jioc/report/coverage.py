@@ -91,7 +91,7 @@ def summary(tables: list[Cell]) -> str:
     forms = [(one, PLAIN if one.ours() else PRINTED) for one in tables]
     run = [(one, form) for one, form in forms if one.ours(form)]
     near = sum(abs(one.difference(form) or 0.0) <= NEAR for one, form in run)
-    line = f"{_where(tables, [one for one, _ in run])}, {near} of them within {NEAR:g} points of the paper"
+    line = f"{_where(tables, [one for one, _ in run])}; {near} within {NEAR:g} points of the paper"
     gains = [
         (one.where[4], mean_std(one.gains(form))[0] or 0.0, paper.gain(one.where) or 0.0)
         for one, form in run
@@ -120,7 +120,7 @@ def _where(tables: list[Cell], run: list[Cell]) -> str:
     here, of = on_cifar(run), on_cifar(tables)
     elsewhere, others = len(run) - here, len(tables) - of
     share = f"all {of}" if here == of else f"{here} of the {of}"
-    return f"{share} cells on CIFAR are run, {elsewhere or 'none'} of the {others} others"
+    return f"{share} cells on CIFAR are run and {elsewhere or 'none'} of the {others} others"
 
 
 def remarks(tables: list[Cell]) -> list[str]:

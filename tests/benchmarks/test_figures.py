@@ -4,6 +4,7 @@ import xml.dom.minidom
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import pytest
 
 from helpers.results import keep, made
@@ -151,8 +152,12 @@ def test_a_figure_of_the_docs_is_current(name: str, found: str) -> None:
     drawn = script(name)
     (told,) = xml.dom.minidom.parse(str(drawn.FIGURE)).getElementsByTagName("dc:description")
     remedy = f"its script in benchmarks/, {name}.py, draws it anew"
+    what = getattr(drawn, found)()
     assert told.firstChild is not None
-    assert told.firstChild.nodeValue == drawn.description(getattr(drawn, found)()), remedy
+    assert told.firstChild.nodeValue == drawn.description(what), remedy
+    file = drawn.FIGURE.read_bytes()
+    if name != "headline" and f"Matplotlib v{matplotlib.__version__}," in file.decode():
+        assert file == drawn.draw(what), remedy
 
 
 def test_the_picture_of_the_readme_is_one_for_light_and_dark() -> None:
@@ -162,4 +167,8 @@ def test_the_picture_of_the_readme_is_one_for_light_and_dark() -> None:
     )
     told = [one.getElementsByTagName("dc:description")[0].firstChild.nodeValue for one in (light, dark)]
     assert told[0] == told[1]
+    for name in headline.INK:
+        file = headline.FIGURE.with_name(f"headline-{name}.svg").read_bytes()
+        if f"Matplotlib v{matplotlib.__version__}," in file.decode():
+            assert file == headline.draw(headline.found(), name), "benchmarks/headline.py draws it anew"
     assert headline.spread_out({"a": 42.0, "b": 41.0, "c": 9.0}, 5.0) == {"c": 9.0, "b": 41.0, "a": 46.0}

@@ -2,11 +2,13 @@
 
 import csv
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from helpers.paths import ROOT
 from helpers.results import keep, made
 from helpers.scripts import script
 from jioc.errors import Refused
@@ -155,3 +157,26 @@ def test_lines_kept_before_figures_by_class_are_the_same_lines(tmp_path: Path) -
         writer.writerows(rows)
     told.lines([runs], sheet)  # which is no change that asks for --replace
     assert next(csv.DictReader(sheet.read_text().splitlines()))[told.BY_CLASS]
+
+
+NOT_LANDED = {"216471e"}  # docs/results/readings.md says so
+
+
+def test_every_kept_result_is_of_a_commit_of_this_history() -> None:
+    asked = ["git", "-C", str(ROOT), "rev-list", "HEAD"]
+    history = subprocess.run(asked, capture_output=True, text=True)
+    if history.returncode or (ROOT / ".git" / "shallow").exists():
+        pytest.skip("needs a checkout with its history")
+    short = {commit[:12] for commit in history.stdout.split()}
+    kept = {run.result.commit for run in script("once").read(script("gains").RESULTS)}
+    for path in script("gains").RESULTS.glob("*.csv"):
+        rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines())
+        kept |= {row["commit"] for row in rows if row.get("commit")}
+    assert kept - short == NOT_LANDED
+
+
+def test_a_kept_average_is_that_of_its_tasks() -> None:
+    for run in script("once").read(script("gains").RESULTS):
+        for name, accuracies in run.readouts.items():
+            mean = sum(one.all for one in accuracies) / len(accuracies)
+            assert run.result.average[name] == pytest.approx(mean), (run.path, name)

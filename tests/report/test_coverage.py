@@ -56,7 +56,7 @@ def test_a_cell_has_the_default_form_of_its_row_and_others_beside_it(results: li
 def test_the_line_counts_cells_near_ones_and_gains(results: list[dict[str, Any]]) -> None:
     told = coverage.summary(coverage.cells(groups_of(*results)))
     assert told == (
-        "5 of the 100 cells on CIFAR are run, none of the 50 others, 2 of them within 2 points of the paper; "
+        "5 of the 100 cells on CIFAR are run and none of the 50 others; 2 within 2 points of the paper; "
         "in 1 of the 2 with JIOC the gain has the paper's sign (iCaRL 0 of 1, DER 1 of 1), and on average it "
         "is -0.45, the paper's +3.67"
     )
@@ -69,7 +69,7 @@ def test_the_printed_reading_stands_beside_the_default_and_counts_where_that_was
     assert one.ours(coverage.PRINTED) == [51.0] and one.ours() == []
     assert coverage.summary(coverage.cells([g])).startswith("1 of the 100 cells on CIFAR are run")
     both = coverage.cells(groups_of(result(f"{TAIL}-icarl-jioc", 55.0), g.runs[0].result.model_dump()))
-    assert ", 1 of them within 2 points" in coverage.summary(both)
+    assert "; 1 within 2 points" in coverage.summary(both)
     (row,) = (row for block in coverage.layout([one], wide=True) for row in block.rows if "printed" in row[0])
     assert row == ["– as printed", "", "51.00", "-4.24", "1"]
 

@@ -41,7 +41,7 @@ def main(argv: list[str]) -> int:
         method not in SPECS and not scripts.is_script(method) and Path(method).is_dir(),
         f"unknown method {method!r}; for the folder of that name: jioc run --data {method}",
     )
-    spec = find_method(method)
+    spec = find_method(method, PRESETS)
     args = build_parser(spec).parse(words)
     log = loggers.names(args.log)
     config, notes = _config(args, method, spec, preset or suggested)

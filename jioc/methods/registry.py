@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
@@ -60,13 +60,16 @@ def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     return keep
 
 
-def find_method(word: str) -> Spec:
-    """Find the entry of a method by its name, or of the one that a Python file registers."""
+def find_method(word: str, presets: Iterable[str] = ()) -> Spec:
+    """Find the entry of a method by its name, or of the one that a Python file registers.
+
+    `presets`: names that the person could have meant as well.
+    """
     if is_script(word):
         return _from_file(Path(word)).spec
     if word not in SPECS:
         refuse_if(word in ELSEWHERE, f"unknown method {word!r}; here it is {ELSEWHERE.get(word)!r}")
-        raise unknown("method", word, SPECS)
+        raise unknown("method", word, [*SPECS, *presets])
     return SPECS[word]
 
 

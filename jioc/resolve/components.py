@@ -38,6 +38,7 @@ PLAIN: dict[str, Values] = {  # one component, then several; the head as the hos
     "together-scale": TOGETHER | SCALE,
     "together-head-adjust": TOGETHER | HEAD | {"adjust": 1},
     "together-adjust": TOGETHER | ADJUST,
+    "weight-decay-head": DECAY | HEAD,
     "weight-decay-0.001-head": DECAY2 | HEAD,
     "weight-decay-0.002-head": DECAY4 | HEAD,
     "together-0.001-head": COSINE | DECAY2 | HEAD,

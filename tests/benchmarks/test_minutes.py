@@ -26,7 +26,7 @@ def test_minutes_count_backbones_the_head_and_the_tasks_that_are_learnt() -> Non
     bytes_hold = [4500 + min(8000, 4500 * t) for t in range(1, 10)]
     assert steps("icarl-half-size") * 4 == first + sum(n * 170 * 4 for n in bytes_hold)
     lines = told.components().splitlines()
-    assert len(lines) == 2 + 40 + 1 + 29 + 1 and lines[42].startswith("| all 40 of components |")
+    assert len(lines) == 2 + 41 + 1 + 30 + 1 and lines[43].startswith("| all 41 of components |")
 
 
 def test_minutes_know_a_larger_first_task_and_exemplars_of_each_class() -> None:

@@ -4,8 +4,8 @@
     python benchmarks/lease.py list components --stop-after 6 >> QUEUE
     python benchmarks/lease.py run QUEUE --minutes 26 --data-dir DATA --out RUNS
 
-`list` prints the runs of a recipe of which benchmarks/results holds nothing yet: minutes, recipe, name, and
-the tasks after which to stop. `columns` has the seeds that `minutes.py` counts.
+`list` prints the runs of a recipe of which benchmarks/results holds nothing yet (`--again`: all): minutes,
+recipe, name, and the tasks after which to stop. `columns` has the seeds that `minutes.py` counts.
 
 `run` needs no results. Several processes take runs from the queue (on an NVIDIA GPU start MPS first). A run
 begins only if it and all that are at work would end in time: what is left of each, by the estimate of
@@ -69,8 +69,10 @@ class Entry:
 # --- what is left ---
 
 
-def left(recipe: str, only: list[str] | None, seeds: list[int] | None, tasks: int | None) -> list[str]:
-    """The lines of the runs of a recipe of which nothing is kept."""
+def left(
+    recipe: str, only: list[str] | None, seeds: list[int] | None, tasks: int | None, again: bool = False
+) -> list[str]:
+    """The lines of the runs of a recipe of which nothing is kept; `again`: of all."""
     known, wanted = recipes.find_recipe(recipe), None
     if recipe == "columns" and seeds is None:
         wanted = {f"{column.name(row)}-seed{seed}" for column, rows, seed in minutes.WANTED for row in rows}
@@ -82,8 +84,7 @@ def left(recipe: str, only: list[str] | None, seeds: list[int] | None, tasks: in
         f"{minutes.minutes(job.config, tasks):6.2f}  {recipe}  {job.name}" + (f"  {tasks}" if tasks else "")
         for job, result in zip(jobs, kept, strict=True)
         if (wanted is None or job.name in wanted)
-        and result is None
-        and tasks_kept(job, lines) < (tasks or len(minutes.sizes(job.config)))
+        and (again or (result is None and tasks_kept(job, lines) < (tasks or len(minutes.sizes(job.config)))))
     ]
 
 
@@ -312,6 +313,7 @@ def main(argv: list[str] | None = None) -> int:
     listed.add_argument("--only", nargs="+", metavar="WORD", help="as in jioc grid")
     listed.add_argument("--seeds", nargs="+", type=int, metavar="S")
     listed.add_argument("--stop-after", type=int, metavar="TASKS")
+    listed.add_argument("--again", action="store_true", help="also the runs that are kept")
     work = commands.add_parser("run", help="run what fits of a queue")
     work.add_argument("queue", type=Path)
     work.add_argument("--minutes", type=float, required=True, help="that the GPU is there for")
@@ -325,7 +327,7 @@ def main(argv: list[str] | None = None) -> int:
 
     def answer() -> None:
         if args.command == "list":
-            print("\n".join(left(args.recipe, args.only, args.seeds, args.stop_after)))
+            print("\n".join(left(args.recipe, args.only, args.seeds, args.stop_after, args.again)))
             return
         queue = read(args.queue, args.scale, args.data_dir, args.out)
         if args.lease is None:

@@ -130,6 +130,8 @@ def test_a_host_without_figures_by_class_is_run_again_on_the_long_tail() -> None
         "\n".join(lease.left(recipe, None, None, 6)) for recipe in ("components", "components-long-tail")
     )
     assert "icarl-none" in tail and "icarl-none" not in balanced
+    (line,) = lease.left("components", ["icarl-none"], None, 6, again=True)
+    assert "icarl-none" in line
     assert all(line.endswith("-seed1  6") for line in tail.splitlines())
 
 

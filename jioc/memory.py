@@ -34,7 +34,7 @@ class Memory:
         map: Map = one_by_one,
     ):
         self.total, self.per_class, self.select, self.map = total, per_class, select, map
-        self.keep: Callable[[Tensor], None] = nothing  # told of all exemplars once they are chosen
+        self.on_change: Callable[[Tensor], None] = nothing  # called with all exemplars once they are chosen
         self.classes: list[Tensor] = []  # (m_c,) each, on the CPU
 
     def __len__(self) -> int:
@@ -75,12 +75,12 @@ class Memory:
             self.classes += [index[torch.randperm(len(index), generator=generator)[:m]] for index in arrived]
         else:
             self.classes += [index[:m] for index in arrived]
-        self.keep(self.index)
+        self.on_change(self.index)
 
     def on_trial(self) -> "Memory":
         """A copy to choose exemplars with that are not kept."""
         other = copy.copy(self)
-        other.keep = nothing
+        other.on_change = nothing
         return other
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from jioc.errors import Refused, refuse_if
 from jioc.files import from_json, read_bytes, write
-from jioc.text import printable
+from jioc.text import printable, uncapitalised
 
 FORMAT = 1  # of result.json; no later one is read
 EVALUATION = 1  # the format of what `jioc evaluate --json` prints
@@ -249,7 +249,7 @@ def _damaged(name: str, error: ValidationError) -> Refused:
     """Say which part of a result is wrong."""
     first = error.errors()[0]
     part, *rest = [printable(str(word)) for word in first["loc"] if "[" not in str(word)]  # no kinds of lists
-    why = first["msg"][0].lower() + first["msg"][1:]
+    why = uncapitalised(first["msg"])
     if part == "tasks" and rest:
         return Refused(f"task {int(rest[0]) + 1} of {name} is damaged: {'.'.join(rest[1:])}: {why}")
     return Refused(f"{name} is damaged: {part!r}: {why}")

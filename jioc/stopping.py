@@ -5,6 +5,7 @@ What is saved then: `training/checkpoint.py`.
 
 import re
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,17 +25,18 @@ class Stop:
     def __init__(self, seconds: float | None = None):
         self.signal: int | None = None
         self.until = None if seconds is None else time.monotonic() + seconds - min(60.0, seconds / 10)
-        self.called: float | None = None  # when it was called last
-        self.steps: list[float] = []  # seconds between the last calls
+        self.called: dict[int, float] = {}  # when each thread called it last: packed runs share one
+        self.steps: dict[int, list[float]] = {}  # seconds between its last calls
 
     def __call__(self) -> bool:
         if self.until is None:
             return self.signal is not None
-        now = time.monotonic()
-        if self.called is not None:
-            self.steps = [*self.steps[-1:], now - self.called]
-        self.called = now
-        return self.signal is not None or now + min(self.steps, default=0.0) >= self.until
+        now, run = time.monotonic(), threading.get_ident()
+        steps = self.steps.setdefault(run, [])
+        if run in self.called:
+            steps[:] = [*steps[-1:], now - self.called[run]]
+        self.called[run] = now
+        return self.signal is not None or now + min(steps, default=0.0) >= self.until
 
 
 ctrl_c = Stop()  # whether Ctrl-C has interrupted a command, outside of `signals`

@@ -46,6 +46,11 @@ def shortened(text: str, most: int = 2000) -> str:
     return text if len(text) <= most else f"{text[: most // 2]} … {text[-most // 2 :]}"
 
 
+def uncapitalised(sentence: str) -> str:
+    """The sentence with a small first letter, to stand within another."""
+    return sentence[:1].lower() + sentence[1:]
+
+
 def coordinated(title: str, coordinate: str) -> str:
     """iCaRL + JIOC: a method's title with the word of --coordinate."""
     return title if coordinate == "none" else f"{title} + {coordinate.upper()}"

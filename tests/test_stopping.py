@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -75,3 +76,16 @@ def test_a_step_that_would_pass_the_time_limit_is_not_taken(monkeypatch: pytest.
         assert not stop()
         now += seconds
     assert not stop() and now == 615
+
+
+def test_packed_runs_have_steps_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight runs with steps of 100 s, begun one after another: none takes a step that would end too late."""
+    now, run, last = 0.0, 0, [0.0] * 8
+    monkeypatch.setattr("jioc.stopping.time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr("jioc.stopping.threading", SimpleNamespace(get_ident=lambda: run))
+    stop = Stop(1000)
+    for call in range(80):
+        run, now = call % 8, call * 100 / 8
+        if not stop():
+            last[run] = now
+    assert all(700 < begun < 840 for begun in last)  # 60 s are for the checkpoint

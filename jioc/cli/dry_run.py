@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from jioc.cli.console import Progress, print_note, scenario_line
-from jioc.config import Config, index, total_epochs
+from jioc.config import Config, images_key, index, total_epochs
 from jioc.data.catalogue import cache_folder
 from jioc.data.dataset import Dataset
 from jioc.data.find import find_dataset
@@ -96,7 +96,7 @@ def total_time(configs: list[Config]) -> str:
             for config in {_without_seeds(config): config for config in configs}.values():
                 if seconds and time.monotonic() > end:
                     break
-                key = config.model_dump_json(include=set(index.grouped("images", "reading")))
+                key = images_key(config)
                 if key not in images:
                     images = {key: _decoded(config, tell)}
                 seconds[_without_seeds(config)] = measured(Run(preflight(config, images[key]))).seconds

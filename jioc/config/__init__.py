@@ -43,6 +43,7 @@ from jioc.config.values import (
     differences,
     digest,
     flat,
+    images_key,
     make,
     nested,
     plain,

@@ -11,6 +11,7 @@ import jioc.config.index as index
 from jioc.config.declare import Options
 from jioc.config.schema import Config
 from jioc.errors import NEAR, Refused, refuse_if
+from jioc.text import uncapitalised
 
 Values = dict[str, Any]
 
@@ -109,6 +110,11 @@ def differences(a: Values, b: Values) -> list[str]:
 # --- a wrong value as a sentence ---
 
 
+def images_key(config: Config) -> str:
+    """The same for two runs that read the same images in the same way."""
+    return config.model_dump_json(include=set(index.grouped("images", "reading")))
+
+
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     """Turn pydantic's first complaint into a sentence that names the flag; without a prefix, the setting."""
     first = error.errors()[0]
@@ -118,7 +124,7 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
         return Refused(f"unknown setting {'.'.join(place)!r} in the configuration{hint}")
     path = ".".join(place[:2] if place and place[0] in index.PARTS else place[:1]) or error.title
     name = index.setting(path).flag if prefix else path.rpartition(".")[2]
-    why = first["msg"][0].lower() + first["msg"][1:].replace(" greater than or equal to ", " at least ")
+    why = uncapitalised(first["msg"]).replace(" greater than or equal to ", " at least ")
     if first["type"] == "less_than_equal":
         why = f"it should be at most {first['ctx']['le']:.12g}"
     why = why.replace("input should be", "it should be")

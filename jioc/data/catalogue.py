@@ -132,6 +132,11 @@ def usual_tasks(classes: int) -> int:
     return max(1, min(5, classes // 2))
 
 
+def tasks_by_default(data: str, classes: int) -> int:
+    """The number of tasks where no setting says it, of a data set of so many classes."""
+    return DATASETS[data].tasks if data in DATASETS else usual_tasks(classes)
+
+
 def task_sizes(
     classes: int, tasks: int, base: int | None, increment: int | None, given: Sequence[int] | None
 ) -> tuple[int, ...]:

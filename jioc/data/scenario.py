@@ -66,7 +66,10 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
-    for text in config.order:  # a name, which may have spaces, or several names
+    for text in config.order:  # an original label; or a name, which may have spaces, or several names
+        if isinstance(text, int) and 0 <= text < n:
+            order.append(text)
+            continue
         line = normalise_name(str(text))
         names = [line] if line in known else re.split(r"[\s,]+", line)
         if wrong := [name for name in names if name not in known]:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from jioc.config import Config, index
+from jioc.config import Config, images_key
 from jioc.data.dataset import Dataset
 from jioc.data.load import load_dataset
 from jioc.device.streams import own_stream
@@ -40,7 +40,7 @@ def pack(
 
     def data(config: Config, tell: Callback) -> Dataset:
         """Load each data set once, for the run that asks first; only that run's callback is called."""
-        key = config.model_dump_json(include=set(index.grouped("images", "reading")))
+        key = images_key(config)
         with lock:
             if key not in loaded:
                 loaded[key] = load_dataset(config, tell)

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from jioc.config import Config, Values, at, files, index, make
+from jioc.config import Config, Values, at, files, images_key, make
 from jioc.data.catalogue import DATASETS
 from jioc.errors import os_errors, refuse_if
 from jioc.events import Callback
@@ -126,7 +126,7 @@ def refuse_other_images(jobs: list[Job], tell: Callback) -> None:
         before = at(result, "data.fingerprint")
         if data in DATASETS or before is None:
             continue
-        key = job.config.model_dump_json(include=set(index.grouped("images", "reading")))
+        key = images_key(job.config)
         if key not in images:
             images[key] = load_dataset(job.config, tell).record.get("fingerprint")
         others = f"the images of {data!r} are not those of the run in {str(job.folder)!r}"

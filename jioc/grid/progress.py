@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any, Self
 
 from jioc import results
+from jioc.data.catalogue import task_sizes, tasks_by_default
 from jioc.errors import Interrupted, Refused, sentence
 from jioc.events import Callback, Epoch, Event, Note, Start, Training
 from jioc.grid.plan import Job
@@ -136,10 +137,11 @@ class GridProgress:
             return
         self._written[job.name] = written
         with suppress(Refused), self._lock:  # it may not be there yet
-            learnt = len(results.read(path).tasks)
-            tasks = len(job.config.task_sizes or ()) or job.config.tasks or 0
-            at = f"task {min(learnt + 1, tasks) if tasks else learnt + 1}" + (f"/{tasks}" if tasks else "")
-            self._show(job, learnt, max(tasks - learnt, 0), [at])
+            result, c = results.read(path), job.config
+            learnt, classes = len(result.tasks), len(result.classes)
+            usual = c.tasks or tasks_by_default(c.data, classes)
+            tasks = len(task_sizes(classes, usual, c.base, c.increment, c.task_sizes))
+            self._show(job, learnt, tasks - learnt, [f"task {min(learnt + 1, tasks)}/{tasks}"])
 
 
 def _figures(result: Result) -> str:

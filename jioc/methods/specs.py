@@ -116,8 +116,8 @@ class RanPACOptions(Options):
 # --- the methods ---
 
 
-def steps(epochs: int, *milestones: int, weight_decay: float, lr: float = 0.1) -> Schedule:
-    return Schedule(epochs=epochs, lr=lr, decay="steps", milestones=milestones, weight_decay=weight_decay)
+def steps(epochs: int, *milestones: int, weight_decay: float) -> Schedule:
+    return Schedule(epochs=epochs, lr=0.1, decay="steps", milestones=milestones, weight_decay=weight_decay)
 
 
 def cosine(epochs: int, *, weight_decay: float, lr: float = 0.1) -> Schedule:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jioc.config import READINGS, Config, Options, Values, index, plain, upgraded
-from jioc.data.catalogue import DATASETS, MEMORY, usual_tasks
+from jioc.data.catalogue import DATASETS, MEMORY, tasks_by_default
 from jioc.methods import SPECS, MethodRecord, Spec, parse_record, spec_from_record
 from jioc.resolve.derive import usual_reading
 from jioc.results import Accuracy, Result
@@ -115,7 +115,7 @@ def setting(run: Run) -> Values:
     if values["memory"] is None:
         values["memory"] = entry.memory if entry else MEMORY
     if not any(values[name] for name in TASKS):
-        by_default = entry.tasks if entry else usual_tasks(len(run.result.classes))
+        by_default = tasks_by_default(str(values["data"]), len(run.result.classes))
         values["tasks"] = len(run.result.tasks) if run.complete else by_default
     if run.images or run.missing:
         values["data"] = _data_name(str(values["data"]))

@@ -197,7 +197,7 @@ def exemplar_bytes(g: Group, images: int, classes: int) -> int:
 def parameters(config: Values, sizes: list[int], channels: int) -> int | None:
     """Count the parameters of the network that answers after these tasks; None where that is not known."""
     method, name = str(config.get("method")), str(config.get("backbone"))
-    if method not in labels.SPECS or not labels.SPECS[method].trains or name not in catalogue.BACKBONES:
+    if method not in SPECS or not SPECS[method].trains or name not in catalogue.BACKBONES:
         return None
     head, classes, form = HEADS.get(method, "linear"), sum(sizes), catalogue.BACKBONES[name]
     one = catalogue.parameters(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))

@@ -158,7 +158,7 @@ def _network(known: Known, part: int) -> str | None:
 
 
 def _read(known: Known, name: str) -> Any:
-    """An option of JIOC under the reading of its formulas that was chosen."""
+    """The value that the chosen --reading gives this option of JIOC."""
     return READINGS.get(str(known.values.get("coordination.reading")), {}).get(name)
 
 

@@ -38,7 +38,7 @@ class WeightAverage:
         return [*self.average, self.steps]
 
     def after(self, step: Body) -> Body:
-        """The step, and the average's own step after it."""
+        """Return a step that also updates the average."""
 
         def both(index: Tensor, sums: Sums) -> None:
             step(index, sums)

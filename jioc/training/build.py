@@ -99,7 +99,7 @@ def fit_memory(memory: Memory, config: Config, images: loader.Images) -> None:
     if config.memory_bytes is not None and memory.total:  # else the method keeps none, or all
         memory.total = config.memory_bytes // exemplar_bytes(config, tuple(images.pixels.shape[1:]))
     if images.halving is not None:
-        memory.keep = images.halve
+        memory.on_change = images.halve
 
 
 def generators(config: Config, device: torch.device, after: int = 0) -> dict[str, torch.Generator]:

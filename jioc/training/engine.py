@@ -105,10 +105,10 @@ class Engine:
         if self.world.size > 1 and self.world.bn == "synchronised":
             batchnorm.synchronise(net)
         wrapped = self.world.wrap(net, trained)
-        whole = {*net.parameters()} <= {*asked}  # a stage that corrects a head mixes and averages nothing
-        body: Body = partial(self.step, method, task, wrapped, loss, coordination, optimiser, whole)
+        whole_net = {*net.parameters()} <= {*asked}  # a stage that corrects a head mixes and averages nothing
+        body: Body = partial(self.step, method, task, wrapped, loss, coordination, optimiser, whole_net)
         changing = [optimiser.state[p]["momentum_buffer"] for p in trained]  # beside the weights
-        average = WeightAverage(self.ema, trained, nets) if self.ema and whole else None
+        average = WeightAverage(self.ema, trained, nets) if self.ema and whole_net else None
         if average is not None:
             body, changing = average.after(body), [*changing, *average.tensors]
         steps = self._steps(body, nets, [*trained, *changing, *own_tensors(method)])
@@ -145,7 +145,7 @@ class Engine:
         loss: Callable[..., Terms],
         coordination: JIOC | None,
         optimiser: torch.optim.Optimizer,
-        mixed: bool,
+        whole_net: bool,
         index: Tensor,
         sums: Sums,
     ) -> None:
@@ -153,8 +153,8 @@ class Engine:
         optimiser.zero_grad(set_to_none=True)
         weights, world = method.weights(task) if loss == method.loss else {}, self.world
         parts = split(index, self.execution.parts)
-        batches = self.batches.gather(parts, task, mixed)
-        mean = self._mean(method, task, net, coordination, index, batches)
+        batches = self.batches.gather(parts, task, mixed=whole_net)
+        average = self._averaging(method, task, net, coordination, index, batches)
         for part, batch in zip(parts, batches, strict=True):
             side = streams.SideStream(self.device)
             with world.averaging(net, part is parts[-1]):
@@ -167,10 +167,10 @@ class Engine:
                         old = method.old_output(out, teacher_out)
                 terms = mixed_terms(loss, batch, out, old, task)
                 if coordination is not None:
-                    terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task), mean)
+                    terms = coordination(terms, batch, out, old, task, method.cls_logits(out, task), average)
                 # the only reduction: up to here each term has a number per image
                 means = {name: world.mean(term, len(part)) for name, term in terms.items()}
-                total: Any = sum(weights.get(name, 1.0) * mean for name, mean in means.items())
+                total: Any = sum(weights.get(name, 1.0) * value for name, value in means.items())
                 (total if len(part) == len(index) else total * (len(part) / len(index))).backward()
             for name, term in terms.items():
                 if name not in sums:
@@ -179,7 +179,7 @@ class Engine:
         optimiser.step()
         world.average_statistics(net, len(index))
 
-    def _mean(
+    def _averaging(
         self,
         method: Method,
         task: Task,
@@ -188,7 +188,7 @@ class Engine:
         index: Tensor,
         batches: list[Batch],
     ) -> Mean:
-        """Average input weights over the whole batch.
+        """Give what averages input weights over the whole batch.
 
         The weights of several processes are summed over them. Those of a batch in parts are known only after
         all parts: they go through the network once before, which leaves BN's running statistics as they were.

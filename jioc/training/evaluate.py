@@ -79,9 +79,10 @@ class Evaluator:
         return accuracies, Diagnostics(**measured | thirds)
 
     def _readouts(self, part: Tensor) -> dict[str, Tensor]:
-        if isinstance(self.method, FrozenFeatures):
-            return self.method.scores(self._known_features(part))
-        return self.method.readouts(self.images.plain(part))
+        method = self.method
+        if isinstance(method, FrozenFeatures) and type(method).readouts is FrozenFeatures.readouts:
+            return method.scores(self._known_features(part))
+        return method.readouts(self.images.plain(part))
 
     def _known_features(self, part: Tensor) -> Tensor:
         """Features of images, each computed once in a run."""
@@ -109,8 +110,8 @@ def plain_features(
 ) -> Tensor:
     """Features (n, d) of training images as they are, to the same bits whatever images are beside them.
 
-    Kernels round by the size of a batch, so that each pass has one size: the last is filled up. `before` each
-    pass, that is called.
+    Kernels round by the size of a batch, so that each pass has one size: the last is filled up. `before` is
+    called before each pass.
     """
     index = index.to(images.device)
     whole = torch.cat([index, index[:1].expand(-len(index) % BLOCK)])

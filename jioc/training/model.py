@@ -37,6 +37,7 @@ from jioc.errors import Refused, refuse_if, unknown
 from jioc.files import flush_folder, from_json, open_regular, read_bytes, write
 from jioc.methods import base, checksum, is_ours
 from jioc.results import TaskRow, Threshold
+from jioc.text import uncapitalised
 from jioc.training import checkpoint, evaluate
 from jioc.training.finite import check_scores
 from jioc.training.judged import Judged, to_state
@@ -346,7 +347,7 @@ def read_about(folder: Path) -> About:
         return About.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place, why = ".".join(map(str, first["loc"])), first["msg"][0].lower() + first["msg"][1:]
+        place, why = ".".join(map(str, first["loc"])), uncapitalised(first["msg"])
         raise Refused(f"{str(path)!r} is damaged: {place}: {why}") from None
 
 

@@ -33,7 +33,7 @@ def broke_on_noise(method: str, error: Exception) -> str:
 
 def at_chance(last: Epoch, sizes: Sequence[int], spec: Spec) -> str | None:
     """Say that the loss at the end of a stage is still that of guessing. `sizes`: of the tasks so far."""
-    if not last.epoch == last.epochs >= ENOUGH or last.stage == "second":
+    if not last.epoch == last.epochs >= ENOUGH:
         return None
     classes, loss = sizes[-1] if spec.memory == "none" else sum(sizes), last.terms.get("cls", 0.0)
     if not spec.cross_entropy or classes == 1 or loss <= CHANCE * math.log(classes):

@@ -21,9 +21,12 @@ from jioc.nets.heads import LinearHead
 from jioc.types import Batch, Output, Task, Terms
 
 UNEQUAL = 2  # most images of a class / fewest, from which there is something to balance
-
-
 DECAY = {"head": 5**2 * 5e-4, "scale": 5e-4}
+
+
+def is_unequal(counts: list[int]) -> bool:
+    """Whether there is something to balance, given the images of each class."""
+    return max(counts) >= UNEQUAL * min(counts)
 
 
 def schedule(kind: str, epochs: int | None) -> Schedule:
@@ -35,9 +38,6 @@ def schedule(kind: str, epochs: int | None) -> Schedule:
 
 def rebalance(kind: str, method: Method, task: Task, data: TaskData, fit: Fit) -> None:
     """Train the head anew, or its scale, on balanced images."""
-    counts = [len(index) for index in [*method.memory.classes, *data.classes]]
-    if max(counts) < UNEQUAL * min(counts):
-        return
     head = method.net.head
     assert isinstance(head, LinearHead)
     frozen = [p for p in method.net.parameters() if p.requires_grad]

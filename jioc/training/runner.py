@@ -23,7 +23,7 @@ from jioc.results import FORMAT, DataRecord, Result, TaskRow
 from jioc.text import counted
 from jioc.training import build, checkpoint, engine, evaluate, execution, finite, model, notes, pulse
 from jioc.training.judged import Judging
-from jioc.training.rebalance import rebalance, schedule
+from jioc.training.rebalance import is_unequal, rebalance, schedule
 from jioc.training.store import Store
 from jioc.types import Task
 
@@ -184,22 +184,18 @@ class Run:
 
     def prepare(self, task: Task, data: TaskData, fit: Fit) -> None:
         """Give the method what --adjust and --rebalance add to the task at hand."""
-        kind = self.config.rebalance
-        self.method.prior = self._prior(data) if self.config.adjust else None
-        if kind != "none":
-            self.method.rebalance = lambda task, data: rebalance(kind, self.method, task, data, fit)
-
-    def _prior(self, data: TaskData) -> Tensor | None:
-        """What --adjust adds to each class's logit: tau log n_c; nothing where all n_c are the same."""
         counts = [max(1, len(index)) for index in [*self.method.memory.classes, *data.classes]]
-        if min(counts) == max(counts):
-            return None
-        return self.config.adjust * torch.tensor(counts, device=self.device).log()
+        kind, method = self.config.rebalance, self.method
+        method.prior = method.rebalance = None
+        if self.config.adjust and min(counts) != max(counts):
+            method.prior = self.config.adjust * torch.tensor(counts, device=self.device).log()
+        if kind != "none" and is_unequal(counts):
+            method.rebalance = lambda task, data: rebalance(kind, method, task, data, fit)
 
     def features(self, net: Net, index: Tensor, as_trained: bool = False, unit: bool = True) -> Tensor:
         """Features (n, d) of training images, of norm 1 or as they are.
 
-        In fp32, or in a step's arithmetic, which a teacher that was rounded for the steps needs.
+        In fp32; or in a step's precision (`as_trained`), which a teacher that was rounded to bf16 needs.
         """
         stop = self.checkpointer.stop_if_asked if self.world.size == 1 else None
         with self.engine.arithmetic() if as_trained or engine.is_rounded(net) else nullcontext():
@@ -363,7 +359,7 @@ class Run:
                 "whose sums are rounded otherwise"
             )
         self.method.load_state(state["method"], self.device)
-        self.method.memory.keep(self.method.memory.index)
+        self.method.memory.on_change(self.method.memory.index)
         for name, g in self.generators.items():
             g.set_state(state["generators"][name])
         self.rows = [TaskRow.model_validate(row) for row in state["rows"]]

@@ -136,10 +136,14 @@ def test_a_method_that_asks_for_plain_features_can_be_measured(
 def test_a_hint_that_cannot_be_measured_stops_no_run(
     small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asked: list[Run] = []
+
     def broken(run: Run) -> None:
+        asked.append(run)
         raise IndexError("no features of noise")
 
     monkeypatch.setattr(estimate, "measured", broken)
     monkeypatch.setattr(estimate, "LONG", 0)
     config = resolve(settings.make(method="icarl", **small))
     estimate.note_if_long(preflight(config, load_dataset(config)))
+    assert asked

@@ -31,3 +31,4 @@ def test_a_last_batch_of_a_few_images_joins_the_one_before(images: int, batch_si
     assert last < batch_size + 8
     assert not full or last >= min(8, batch_size // 2)  # never a few alone beside full ones
     assert batch_sizes(3202, 128)[-2:] == [128, 130]
+    assert batch_sizes(16, 10) == [10, 6]  # half a batch is no remainder

@@ -1,5 +1,6 @@
 """Class order, tasks, long tails, hold-out: the figures that the field and the paper print."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,12 @@ def test_an_order_by_name_or_label() -> None:
     ]
     with pytest.raises(Refused, match="each to be named once"):
         make(data, tasks=2, order=("0", "0", "2", "3"))
+
+
+def test_a_number_is_an_original_label_whatever_classes_are_called() -> None:
+    data = replace(made("digits", 4, 3), classes=["1", "2", "3", "4"])
+    assert make(data, tasks=2, order=(3, 0, 1, 2)).classes == ["4", "1", "2", "3"]
+    assert make(data, tasks=2, order=("3", "4", "1", "2")).classes == ["3", "4", "1", "2"]
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,21 @@ from typing import Any
 import pytest
 
 from helpers.command import refused
-from helpers.grids import BASE, recipe_file
+from helpers.grids import BASE, job, recipe_file
 from helpers.results import keep, made, runs_of
 from jioc.cli import dry_run
 from jioc.cli.main import main
 from jioc.config import values as settings
 from jioc.errors import Refused
+from jioc.grid.local import stop_after
 from jioc.grid.plan import plan, select
+from jioc.grid.progress import GridProgress, LearntEnough
 from jioc.methods import find_method
 from jioc.report import runs
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
 from jioc.resolve.recipe_file import scaled
+from jioc.training.run import run
 from jioc.training.store import refuse_other_settings
 
 
@@ -29,8 +32,8 @@ def test_the_settings_of_a_run_serve_as_a_base_and_its_seed_gives_way(tmp_path: 
     jobs = plan(recipe, recipe.seeds, None, 1, lambda spec: {}, tmp_path)
     assert [(j.config.seed, j.config.init_seed, j.config.data_seed) for j in jobs] == [(1, 1, 1), (2, 2, 2)]
     own = recipe_file(tmp_path, base=BASE | {"seed": 4, "data_seed": 9}, matrix={"init_seed": [5]})
-    (job,) = plan(recipes.find_recipe(own), [3], None, 1, lambda spec: {}, tmp_path)
-    assert (job.config.seed, job.config.init_seed, job.config.data_seed) == (3, 5, 9)
+    (one,) = plan(recipes.find_recipe(own), [3], None, 1, lambda spec: {}, tmp_path)
+    assert (one.config.seed, one.config.init_seed, one.config.data_seed) == (3, 5, 9)
 
 
 @pytest.mark.parametrize("content", [{"matrix": {"seed": [1, 2]}}, {"runs": {"a": {"seed": 7}}}])
@@ -126,3 +129,17 @@ def test_a_kept_result_on_somebodys_own_images_counts_for_no_other(tmp_path: Pat
     wanted = [runs.not_begun(tmp_path, config), runs.not_begun(tmp_path, own.model_copy(update={"tasks": 5}))]
     finished = [made(**settings.plain(one) | {"tasks": 5}) for one in (config, own)]
     assert [found is not None for found in runs.counterparts(runs_of(*finished), wanted)] == [True, False]
+
+
+@pytest.mark.parametrize("split", [{"task_sizes": None}, {"task_sizes": None, "base": 2, "increment": 2}])
+def test_a_run_elsewhere_shows_how_many_of_its_tasks_are_learnt(
+    split: dict[str, Any], tmp_path: Path
+) -> None:
+    one = job(tmp_path / "run", **split, first={"epochs": 1}, later={"epochs": 1})
+    with pytest.raises(LearntEnough):
+        run(one.config, out=one.folder, callback=stop_after(1, lambda job: lambda event: None)(one))
+    shown: list[tuple[Any, ...]] = []
+    progress = GridProgress([one])
+    progress._show = lambda *what: shown.append(what[1:])  # type: ignore[method-assign]
+    progress.poll(one)
+    assert shown == [(1, 4, ["task 2/5"])]

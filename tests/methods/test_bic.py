@@ -46,6 +46,7 @@ def test_bic_holds_out_as_many_images_of_every_class_and_trains_on_the_others(me
         torch.Generator().manual_seed(0),
     )
     assert memory.held_out(5, 0.1) == v
+    assert Memory(total=190).held_out(10, 0.1) == 1  # int(1.9), as the paper has it
     most, held = data.split(memory, v)
     assert held is not None
     kept, out = torch.cat(most.epoch(torch.Generator())).tolist(), torch.cat(held).tolist()

@@ -102,6 +102,19 @@ def test_an_image_that_comes_again_is_not_summed_up_twice(method: str, digits: D
     assert "of class 'two' were learnt before as another class" in notes[-1]
 
 
+def test_a_method_on_frozen_features_is_judged_by_its_own_readouts(
+    digits: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual, own = learnt("simplecil", digits, tasks=1), FrozenFeatures.readouts
+
+    def reversed_scores(method: FrozenFeatures, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"cnn": -own(method, x)["cnn"]}
+
+    monkeypatch.setattr(simplecil.SimpleCIL, "readouts", reversed_scores)
+    run = learnt("simplecil", digits, tasks=1)
+    assert usual.rows[0].cnn.all > 50 and run.rows[0].cnn.all < 10
+
+
 def test_class_means_are_the_means(digits: Dataset) -> None:
     run = learnt("simplecil", digits, tasks=2)
     x = run.test.plain(torch.arange(40))

@@ -175,8 +175,14 @@ def test_a_head_drawn_anew_learns_within_an_epoch() -> None:
     assert anew.rows[0].cnn.all > plain.rows[0].cnn.all - 5 > 80
 
 
-def test_balanced_classes_are_not_rebalanced() -> None:
-    plain, other = (started("replay", 1, rebalance=word) for word in ("none", "head"))
+@pytest.mark.parametrize("method", ["replay", "wa"])
+def test_balanced_classes_are_not_rebalanced(method: str) -> None:
+    """WA then aligns its weights as without --rebalance."""
+    values = SHORT | {"method": method, "long_tail": None, "memory": 1600}  # room for every image
+    plain, other = (new_run(**values, rebalance=word) for word in ("none", "head"))
+    for each in (plain, other):
+        each.learn_next()
+        each.learn_next()
     assert other.method.net.head.weight.equal(plain.method.net.head.weight)
 
 

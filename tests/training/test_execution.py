@@ -42,7 +42,7 @@ def test_a_reading_that_has_no_part_in_the_loss_is_not_refused(coordinate: str) 
 def test_weights_of_mean_1_are_of_the_whole_batch_however_many_its_parts(
     small: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scaled, mean, weights, touched = JIOC._scaled, Engine._mean, list[torch.Tensor](), list[bool]()
+    scaled, mean, weights, touched = JIOC._scaled, Engine._averaging, list[torch.Tensor](), list[bool]()
 
     def watched(self: JIOC, *args: Any) -> torch.Tensor:
         weights.append(scaled(self, *args))
@@ -55,7 +55,7 @@ def test_weights_of_mean_1_are_of_the_whole_batch_however_many_its_parts(
         return found
 
     monkeypatch.setattr(JIOC, "_scaled", watched)
-    monkeypatch.setattr(Engine, "_mean", passed)
+    monkeypatch.setattr(Engine, "_averaging", passed)
     coordination = {"coordinate": "jioc", "delta_scale": "mean1"}
     run(method="icarl", accumulate=3, coordination=coordination, **small)
     assert len(weights) % 3 == 0 and touched and not any(touched)

@@ -24,6 +24,7 @@ from torch import Tensor
 from jioc.config import READING, READINGS, Coordinate, Coordination, HostKD, Reading, refusal
 from jioc.errors import Failed, fail_if, unknown
 from jioc.losses import check_terms, distill, label_score, mass
+from jioc.text import counted
 from jioc.types import Batch, Output, Task, Terms
 
 
@@ -42,6 +43,8 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
         **named: Any,
     ) -> Terms:
         check_terms(terms, batch.y)
+        for name, given in (("out", out), ("old", old)):
+            fail_if(isinstance(given, Tensor), f"{name!r} is a Tensor; Output(logits) is needed")
         width, n = out.logits.shape[1], task.n_seen
         hint = "; out.logits[:, : task.n_seen] leaves out those to come" if width > n else ""
         fail_if(
@@ -58,6 +61,12 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
             jioc.needs_teacher and old is None and task.n_old > 0,
             "output coordination needs the teacher's outputs and got none",
         )
+        if batch.y.device.type == "cpu" and len(batch.y):  # a GPU would have to wait for it
+            fail_if(
+                int(batch.y.max()) >= n,
+                f"a label is {int(batch.y.max())}, and the task has seen {counted(n, 'class')}; "
+                "labels are numbered from 0 in the order in which classes arrive",
+            )
         return formula(jioc, terms, batch, out, old, task, *more, **named)
 
     return coordinate

@@ -68,7 +68,8 @@ def check_terms(terms: dict[str, Tensor], y: Tensor, owner: str = "this method")
         if not isinstance(term, Tensor) or term.shape != y.shape:
             raise Failed(
                 f"the loss {name!r} {shape_or_type(term)}; "
-                f"one number per image is needed, ({len(y)},): reduction='none' gives them"
+                f"one number per image is needed, ({len(y)},): reduction='none' gives them, and "
+                "penalty.expand(len(batch.y)) those of a penalty on weights"
             )
         fail_if(
             not term.is_floating_point(),

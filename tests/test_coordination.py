@@ -1,6 +1,7 @@
 """JIOC against loops over images in float64; what it leaves alone; what it refuses."""
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -295,6 +296,15 @@ def test_logits_that_are_not_of_the_classes_seen_are_refused(word: Any, task: Ta
     with pytest.raises(Failed, match="the logits are of 6 classes, and the task has seen 7$"):
         JIOC(coordinate=word)(terms, batch, Output(out.logits[:, :6]), old, task)
     assert JIOC(coordinate="none")(terms, batch, wider, old, task) == terms
+
+
+def test_bare_tensors_and_labels_of_the_data_set_are_refused() -> None:
+    terms, batch, out, old = step()
+    for parts in ((out.logits, old), (out, old.logits)):
+        with pytest.raises(Failed, match="is a Tensor; Output.logits. is needed"):
+            JIOC()(terms, batch, *parts, TASK)
+    with pytest.raises(Failed, match="a label is 7, and the task has seen 7 classes; labels are numbered"):
+        JIOC()(terms, replace(batch, y=batch.y + 7 - batch.y.max()), out, old, TASK)
 
 
 def test_a_teacher_of_fewer_than_the_old_classes_is_refused_and_one_of_more_is_cut() -> None:

@@ -107,12 +107,12 @@ def differences(a: Values, b: Values) -> list[str]:
     return sorted(path for path in a.keys() | b.keys() if path != "given" and a.get(path) != b.get(path))
 
 
-# --- a wrong value as a sentence ---
-
-
 def images_key(config: Config) -> str:
     """The same for two runs that read the same images in the same way."""
     return config.model_dump_json(include=set(index.grouped("images", "reading")))
+
+
+# --- a wrong value as a sentence ---
 
 
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:

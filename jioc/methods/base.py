@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from jioc.config import Options
 from jioc.coordination import JIOC
 from jioc.data.loader import TaskData
-from jioc.errors import fail_if
+from jioc.errors import Failed, fail_if
 from jioc.memory import Memory, class_means
 from jioc.methods.specs import Spec
 from jioc.methods.state import load_value, save_value, tensors
@@ -32,8 +32,10 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
+    scratch: ClassVar[tuple[str, ...]] = ()  # what each task sets anew before it uses it
     for_learning: ClassVar[tuple[str, ...]] = ("teacher",)  # of these, what a model that only answers lacks
     made: dict[str, Any] | None = None  # shapes of its own modules after `__init__`; None: not checked
+    begun: dict[str, Any]  # what `__init__` has set that `persistent` does not name
 
     def __init_subclass__(cls) -> None:
         if isinstance(cls.persistent, str):
@@ -68,7 +70,7 @@ class Method:
 
     def loss(self, batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         """Give one number per image and term; `old` is the teacher's output on the batch."""
-        raise NotImplementedError
+        raise Failed(f"{self.spec.name} has no `loss`")
 
     def weights(self, task: Task) -> Weights:
         """What the terms' means are multiplied by in the total."""

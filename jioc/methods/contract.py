@@ -4,10 +4,12 @@
 A trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
 """
 
+import copy
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 
 from jioc.data.loader import Sampler
@@ -16,8 +18,14 @@ from jioc.losses import check_terms, shape_or_type
 from jioc.methods.base import Fit, Method, own_modules
 from jioc.methods.state import DROPOUT, shapes, tensors
 from jioc.results import READOUT
+from jioc.text import counted
 from jioc.types import Batch, Output, Task, Terms
 
+OF_THE_RUN = (  # what every method has, and the run sets
+    *("net", "memory", "options", "coordination", "generator", "teacher", "means"),
+    *("prior", "rebalance", "made", "begun", "loss", "adjusted"),
+)
+PLAIN = (Tensor, np.ndarray, bool, int, float, str, list, tuple, dict)
 Loss = Callable[[Batch, Output, Output | None, Task], Terms]
 
 
@@ -39,6 +47,7 @@ def check_init(method: Method) -> Method:
         )
     if type(method).load_state is Method.load_state:  # another one may make modules itself
         method.made = {name: shapes(module) for name, module in own_modules(method).items()}
+    method.begun = {name: _copied(value) for name, value in _unnamed(method).items()}
     check_state(method)
     return method
 
@@ -53,6 +62,42 @@ def check_state(method: Method) -> None:
             "into it; a module of your own is made there, of the size that it keeps",
         )
     _check_shared_memory([(name, getattr(method, name)) for name in method.persistent])
+
+
+def check_unnamed(method: Method) -> None:
+    """Refuse what a task has changed and `persistent` does not name: a resumed run would not have it."""
+    changed = [name for name, value in _unnamed(method).items() if not _same(value, method.begun.get(name))]
+    fail_if(
+        changed,
+        f"{method.spec.name} changes {' and '.join(map(repr, changed))} as it learns a task, which a resumed "
+        "run and a saved model lose: name it in `persistent`, or in `scratch` if each task sets it anew",
+    )
+
+
+def _unnamed(method: Method) -> dict[str, Any]:
+    """The attributes of its own that no checkpoint holds."""
+    scratch = {name for base in type(method).__mro__ for name in base.__dict__.get("scratch", ())}
+    held = {*method.persistent, *scratch, *OF_THE_RUN}
+    return {name: value for name, value in vars(method).items() if name not in held}
+
+
+def _copied(value: Any) -> Any:
+    return copy.deepcopy(value) if isinstance(value, PLAIN) else value
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether a value is as it was; what is neither plain nor a module or an array counts as the same."""
+    if isinstance(a, nn.Module) or isinstance(b, nn.Module):
+        return a is b
+    if isinstance(a, Tensor):
+        return isinstance(b, Tensor) and a.equal(b.to(a.device))
+    if isinstance(a, np.ndarray):
+        return isinstance(b, np.ndarray) and np.array_equal(a, b)
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return a == b if isinstance(a, PLAIN) or isinstance(b, PLAIN) else True
 
 
 def _check_shared_memory(values: list[tuple[str, Any]]) -> None:
@@ -90,6 +135,12 @@ def checked_fit(fit: Fit) -> Fit:
         check_trained(method, [p for p in trained if p.requires_grad])
         check_state(method)
         own_loss, own = method.loss, loss is None or loss == method.loss
+        answers = sum(method.net.plan["sizes"])
+        fail_if(
+            own and net in (None, method.net) and answers != task.n_seen,
+            f"the network of {method.spec.name} answers for {counted(answers, 'class')} of {task.n_seen}: "
+            "`learn` calls self.net.grow(task.n_new, self.generator) before `fit`",
+        )
         checked = _checked_loss(method, loss or own_loss, own)
         if own:
             method.loss = checked  # type: ignore[method-assign, assignment]
@@ -107,19 +158,44 @@ def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
 
     def checked(batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
         nonlocal first
-        terms = loss(batch, out, old, task)
-        if first:
-            check_terms(terms, batch.y, method.spec.name)
+        if not first:
+            return loss(batch, out, old, task)
+        given = _given(batch, out, old)
+        versions = {name: tensor._version for name, tensor in given.items()}
+        try:
+            terms = loss(batch, out, old, task)
+        except AttributeError as error:
             fail_if(
-                not any(term.requires_grad for term in terms.values()),
-                f"the loss of {method.spec.name} has no gradient: no term depends on what is trained",
+                old is None and error.obj is None and error.name in Output.__annotations__,
+                f"the loss of {method.spec.name} asks for the teacher's {error.name}, and there is no "
+                "teacher: its entry says distils=True, and the first task has none",
             )
-            if own:
-                check_weights(method, task, terms)
-            first = False
+            raise
+        changed = [name for name, tensor in given.items() if tensor._version != versions[name]]
+        fail_if(
+            changed,
+            f"the loss of {method.spec.name} changes {' and '.join(changed)} in place, which JIOC and "
+            "read-outs use after it; change a clone",
+        )
+        check_terms(terms, batch.y, method.spec.name)
+        fail_if(
+            not any(term.requires_grad for term in terms.values()),
+            f"the loss of {method.spec.name} has no gradient: no term depends on what is trained",
+        )
+        if own:
+            check_weights(method, task, terms)
+        first = False
         return terms
 
     return checked
+
+
+def _given(batch: Batch, out: Output, old: Output | None) -> dict[str, Tensor]:
+    """The tensors that a loss is given, by name."""
+    given = {"batch.x": batch.x, "batch.y": batch.y, "out.logits": out.logits, "out.features": out.features}
+    if old is not None:
+        given |= {"old.logits": old.logits, "old.features": old.features}
+    return given
 
 
 def check_trained(method: Method, trained: Iterable[Tensor]) -> None:

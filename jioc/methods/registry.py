@@ -36,6 +36,10 @@ _CHECKSUMS: dict[type, str | None] = {}  # of classes that Python code registere
 
 def register(spec: Spec | str) -> Callable[["type[Method]"], "type[Method]"]:
     """Class decorator: register a class as the method of an entry, or of one of ours by its name."""
+    if isinstance(spec, str) and spec not in SPECS:
+        raise ValueError(
+            f"{spec!r} is no method of jioc; give an entry: replace(SPECS['replay'], name={spec!r}, title=…)"
+        )
     entry = SPECS[spec] if isinstance(spec, str) else spec
     for name in ("cnn", entry.headline):
         if name not in entry.readouts:

@@ -142,6 +142,8 @@ def _full_name(g: Group) -> str:
     departing = labels.departures(g.config, g.spec)
     flags = labels.as_flags({path: value for path, value in departing.items() if path not in ON_BOARD})
     parts = [g.name, *(flag for flag in flags if flag not in g.name.split(", "))]
+    if g.config.get("exemplar_size") == "half":
+        parts.append("exemplars at half size")
     if held := g.config.get("holdout"):
         parts.append(f"{100 * held:g} % left aside")
     return ", ".join(parts)

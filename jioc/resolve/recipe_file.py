@@ -18,6 +18,7 @@ from pydantic import Field, ValidationError
 
 from jioc import scripts
 from jioc.config import (
+    Config,
     Options,
     Schedule,
     Seed,
@@ -86,6 +87,8 @@ def read(path: Path, tell: Callback = ignore) -> Recipe:
     """
     values = files.read(path)
     try:
+        misplaced = [name for name in values if name in Config.model_fields.keys() - File.model_fields.keys()]
+        refuse_if(misplaced, f"{' '.join(misplaced[:1])!r} is a setting of runs; it stands under 'base'")
         file, runs = _as_now(File.model_validate(values)), Runs()
         for script in _scripts(file):
             tell(Note(scripts.note(path, script)))

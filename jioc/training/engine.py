@@ -17,7 +17,7 @@ from jioc.data.augment.mix import Mix, mixed_terms
 from jioc.data.loader import Images, Sampler
 from jioc.device import distributed, streams
 from jioc.device.compile import compiling
-from jioc.errors import first_line
+from jioc.errors import Failed, first_line
 from jioc.events import Epoch
 from jioc.methods.base import Method, own_modules, own_tensors
 from jioc.nets import batchnorm
@@ -84,7 +84,8 @@ class Engine:
         """
         stage = stage or ("first" if task.n_old == 0 else "later")
         schedule = self.schedules[stage]
-        assert schedule.epochs is not None
+        if schedule.epochs is None:
+            raise Failed(f"{method.spec.name} fits a stage {stage!r}, which its entry does not have")
         net = method.net if net is None else net
         self._round_teacher(method)
         asked = [*(net.parameters() if params is None else params)]

@@ -128,7 +128,8 @@ def trial(config: Config, dataset: Dataset) -> Run:
     a, b, c, d = np.split(np.arange(len(y)), 4)
     one_a_task = [a[:1], b[:0], c[:1], d[:0]]
     scenario = scenarios.Scenario(images.classes, (2, 2), [a, b, c, d], one_a_task, held_out=False)
-    stages = {name: getattr(config, name).model_copy(update={"epochs": 1}) for name in index.STAGES}
+    had = {name: getattr(config, name) for name in index.STAGES}
+    stages = {name: one.model_copy(update={"epochs": 1}) for name, one in had.items() if one.epochs}
     short = config.model_copy(
         update=stages
         | {"batch_size": len(y), "augment": "standard"}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import jioc
 from helpers.runs import collect_notes, logged
 from jioc.cli.main import main
 from jioc.errors import Refused
@@ -245,3 +246,77 @@ def test_shares_are_called_by_a_method_whose_entry_says_so(
     assert "wrong calls self.shares, and its entry does not say shares=True" in capsys.readouterr().err
     (tmp_path / "own.py").write_text(own.replace('title="Wrong"', 'title="Own", shares=True'))
     assert main([*words, str(tmp_path / "run")]) == 0
+
+
+SLIPS = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy, distill
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="slip", title="Slip"))
+class Slip(jioc.Method):
+    def LOSS(self, batch, out, old, task):
+        z = out.logits
+        BEFORE
+        return {"cls": cross_entropy(z, batch.y)}
+
+    def learn(self, task, data, fit):
+        LEARN
+        AFTER
+"""
+USUAL = {"LOSS": "loss", "BEFORE": "pass", "LEARN": "super().learn(task, data, fit)", "AFTER": "pass"}
+
+
+@pytest.mark.parametrize(
+    ("slip", "sentence"),
+    [
+        ({"AFTER": "self.prev = self.net.head.weight.detach().clone()"}, "slip changes 'prev' as it learns"),
+        ({"AFTER": "self.tasks = getattr(self, 'tasks', 0) + 1"}, "slip changes 'tasks' as it learns a task"),
+        (
+            {"BEFORE": "if task.n_old: z[:, : task.n_old] -= 5"},
+            "slip changes out.logits in place, which JIOC and read-outs use after it; change a clone",
+        ),
+        (
+            {"BEFORE": "if task.n_old: distill(z[:, : task.n_old], old.logits)"},
+            "slip asks for the teacher's logits, and there is no teacher: its entry says distils=True",
+        ),
+        ({"LOSS": "losss"}, "slip has no `loss`"),
+        (
+            {"LEARN": "fit(self, task, data.with_memory(self.memory))"},
+            "the network of slip answers for 0 classes of 2: `learn` calls self.net.grow(",
+        ),
+        (
+            {"AFTER": "fit(self, task, data.alone(), stage='second')"},
+            "slip fits a stage 'second', which its entry does not have",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_usual_slip_gets_a_sentence_before_the_run_begins(
+    slip: dict[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = SLIPS
+    for word, code in (USUAL | slip).items():
+        text = text.replace(word, code)
+    (tmp_path / "slip.py").write_text(text)
+    assert main(["run", str(tmp_path / "slip.py"), *QUICK, "--out", str(tmp_path / "run")]) == 1
+    captured = capsys.readouterr().err
+    assert sentence in captured and captured.count("\n") == 1
+    assert not (tmp_path / "run" / "result.json").exists()
+
+
+def test_what_each_task_sets_anew_is_scratch(tmp_path: Path) -> None:
+    text = SLIPS.replace("    def LOSS", '    scratch = ("prev",)\n\n    def LOSS')
+    for word, code in (USUAL | {"AFTER": "self.prev = self.net.head.weight.detach().clone()"}).items():
+        text = text.replace(word, code)
+    (tmp_path / "own.py").write_text(text)
+    assert main(["run", str(tmp_path / "own.py"), *QUICK, "--out", str(tmp_path / "run")]) == 0
+
+
+def test_a_name_alone_registers_no_method_of_ones_own() -> None:
+    with pytest.raises(
+        ValueError, match=r"give an entry: replace\(SPECS\['replay'\], name='mine', title=…\)"
+    ):
+        jioc.register("mine")

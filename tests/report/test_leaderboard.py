@@ -54,6 +54,7 @@ def test_another_class_order_has_a_board_of_its_own_and_departures_a_name(tmp_pa
             {"weights": "w.pth"},
             {"holdout": 0.1, "judge_by": "test"},
             {"ema": 0.9},
+            {"memory": None, "memory_bytes": 2000 * 3072, "exemplar_size": "half"},
         )
     ]
     sheets = leaderboard.boards(group(read([keep(tmp_path / "r", *runs)])))
@@ -64,6 +65,7 @@ def test_another_class_order_has_a_board_of_its_own_and_departures_a_name(tmp_pa
         ("cifar100, 10 tasks, " + end.format(", pretrained"), "DER, weights w.pth"),
         ("cifar100, 10 tasks, " + end.format(""), "DER, 10 % left aside"),
         ("cifar100, 10 tasks, " + end.format(""), "DER, ema 0.9"),
+        ("cifar100, 10 tasks, " + end.format(""), "DER, exemplars at half size"),
     }
 
 

@@ -53,6 +53,12 @@ def test_options_of_jioc_without_effect_are_refused_in_a_grid_too(tmp_path: Path
         planned(path, "runs: {plain: {method: icarl}}\n", gamma1=2)
 
 
+def test_a_setting_beside_base_is_told_where_it_belongs(tmp_path: Path) -> None:
+    path = tmp_path / "g.yaml"
+    with pytest.raises(Refused, match="'memory' is a setting of runs; it stands under 'base'"):
+        planned(path, "memory: 40\nbase: {method: icarl}\nruns: {a: {}}\n")
+
+
 def test_a_grid_may_change_parts_of_a_schedule(tmp_path: Path) -> None:
     path = tmp_path / "g.yaml"
     for text, found in [

@@ -318,7 +318,7 @@ RECIPES = {
         ),
         Recipe(
             "comparison",
-            "CIFAR-100 and its long tail, ResNet32, every method",
+            "CIFAR-100 and its long tail, ResNet32, the paper's methods and baselines",
             partial(cells, [RES32_LARGE, RES32_TAIL], COMPARED),
             seeds=(1,),
         ),

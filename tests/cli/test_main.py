@@ -16,6 +16,7 @@ from jioc.cli.main import main
         (["runn"], "unknown command 'runn'; did you mean 'run'?"),
         (["run"], "jioc run needs a method"),
         (["run", "icral"], "unknown method 'icral'; did you mean 'icarl'?"),
+        (["run", "icarl", "--mem", "40"], "unknown option '--mem'; did you mean '--memory'?"),
         (["run", "der-publishd"], "unknown method 'der-publishd'; did you mean 'der-published'?"),
         (["run", "er"], "unknown method 'er'; here it is 'replay'"),
         (["run", "icarl", "--memroy", "5"], "unknown option '--memroy'; did you mean '--memory'?"),

@@ -17,7 +17,7 @@ from gains import RESULTS
 
 from jioc.methods import SPECS
 from jioc.report import coverage, paper, runs
-from jioc.report.coverage import PLAIN, PRINTED
+from jioc.report.coverage import DEFAULT, PRINTED
 from jioc.report.group import Group, mean_std
 from jioc.report.tables import cell, number, spread
 from jioc.resolve import columns, recipes
@@ -45,7 +45,7 @@ def found(at: Path = RESULTS, wanted: dict[str, columns.Column] = COLUMNS) -> Fo
         gains[title] = {}
         for host in recipes.PAIRED:
             here = [g for g in groups if cell(g) == (*column.place, host, "jioc") and g.base]
-            by_form = {form: values_of(here, form) for form in (PLAIN, PRINTED)}
+            by_form = {form: values_of(here, form) for form in (DEFAULT, PRINTED)}
             if any(by_form.values()):
                 gains[title][host] = {form: values for form, values in by_form.items() if values}
     return gains
@@ -77,7 +77,7 @@ def verdict(values: list[float]) -> str:
 
 def table(gains: Found) -> str:
     """The rows of the comparison, and what they come to."""
-    ours, printed = (mean_gain(gains, form) for form in (PLAIN, PRINTED))
+    ours, printed = (mean_gain(gains, form) for form in (DEFAULT, PRINTED))
     return f"{rows(gains)}\n\nMean gain by the default reading: {ours}; as printed: {printed}."
 
 

@@ -20,7 +20,7 @@ from jioc.files import open_regular, read_json
 from jioc.methods import Spec, find_method, parse_record, refuse_changed, sha256
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
-from jioc.resolve.recipe_file import MOST_RUNS, PLAIN, Recipe, scaled
+from jioc.resolve.recipe_file import MOST_RUNS, UNCOORDINATED, Recipe, scaled
 from jioc.resolve.recipes import RECIPES
 from jioc.resolve.validate import idle_coordination
 from jioc.text import counted
@@ -57,7 +57,7 @@ def plan(
             values = scaled(values, spec, scale)
             if recipe is RECIPES.get(recipe.name):
                 values = _without_stages(values, flags(spec))
-            given = overlay(overlay(PLAIN | {"seed": seed}, values), flags(spec))
+            given = overlay(overlay(UNCOORDINATED | {"seed": seed}, values), flags(spec))
             folder = out / f"{name}-seed{seed}"
             jobs.append(Job(folder.name, resolve(make(**given)), folder))
     if jobs and all(job.config.coordination.coordinate == "none" for job in jobs):

@@ -20,7 +20,7 @@ from jioc.training.workload import Workload
 
 PLAIN_EVERY = 60.0  # seconds between two lines on how far the grid is, where there is no terminal
 NAMED = 6  # runs in such a line, at most; of more it tells the number
-FINISHED = len("  finished: cnn average 100.00, last 100.00, 9999 min")  # what a line has beside the name
+LONGEST_LINE = len("  finished: cnn average 100.00, last 100.00, 9999 min")  # what a line has beside the name
 
 
 class LearntEnough(Interrupted):
@@ -48,7 +48,7 @@ class GridProgress:
         columns = width(sys.stdout)
         self._longest = max((len(job.name) for job in jobs), default=0)
         if columns is not None:
-            self._longest = min(self._longest, max(16, columns - FINISHED))
+            self._longest = min(self._longest, max(16, columns - LONGEST_LINE))
         self._all = self._bars.add_task(counted(len(jobs), "run"), total=len(jobs))
 
     def __enter__(self) -> Self:

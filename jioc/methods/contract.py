@@ -25,7 +25,7 @@ OF_THE_RUN = (  # what every method has, and the run sets
     *("net", "memory", "options", "coordination", "generator", "teacher", "means"),
     *("prior", "rebalance", "made", "begun", "loss", "adjusted"),
 )
-PLAIN = (Tensor, np.ndarray, bool, int, float, str, list, tuple, dict)
+PLAIN_VALUES = (Tensor, np.ndarray, bool, int, float, str, list, tuple, dict)
 Loss = Callable[[Batch, Output, Output | None, Task], Terms]
 
 
@@ -82,7 +82,7 @@ def _unnamed(method: Method) -> dict[str, Any]:
 
 
 def _copied(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, PLAIN) else value
+    return copy.deepcopy(value) if isinstance(value, PLAIN_VALUES) else value
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -97,7 +97,7 @@ def _same(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
         return len(a) == len(b) and all(map(_same, a, b))
-    return a == b if isinstance(a, PLAIN) or isinstance(b, PLAIN) else True
+    return a == b if isinstance(a, PLAIN_VALUES) or isinstance(b, PLAIN_VALUES) else True
 
 
 def _check_shared_memory(values: list[tuple[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from jioc.errors import Refused, refuse_if, unknown
 
 
 @dataclass(frozen=True)
-class Look:
+class TrainedOn:
     """The images that published weights were trained on: side of the square, mean and deviation of levels."""
 
     size: int
@@ -30,7 +30,7 @@ class Shape:
     shortcut: str  # A: subsample and pad with zero channels, no weights; B: 1x1 convolution
     about: str
     bottleneck: bool = False
-    look: Look | None = None
+    look: TrainedOn | None = None
 
     @property
     def stages(self) -> int:
@@ -44,7 +44,7 @@ class Mobile:
     widths: tuple[int, ...]  # channels of each stage
     blocks: tuple[int, ...]  # of each stage
     about: str
-    look: Look
+    look: TrainedOn
     stages: int = 7
 
 
@@ -66,11 +66,11 @@ class Timm:
     """A network of the library timm, by its name there. It is frozen as a whole or not at all."""
 
     name: str
-    look: Look
+    look: TrainedOn
     stages: int = 0
 
 
-TORCHVISION = Look(224, *IMAGENET)
+TORCHVISION = TrainedOn(224, *IMAGENET)
 LITE = (16, 24, 40, 80, 112, 192, 320)
 BACKBONES: dict[str, Shape | Mobile | Layers] = {
     "tiny": Shape((16, 32), (1, 1), "A", "two blocks for 8x8 images: tests and the demo"),
@@ -81,14 +81,14 @@ BACKBONES: dict[str, Shape | Mobile | Layers] = {
         (64, 128, 256, 512), (3, 4, 6, 3), "B", "23.5 million weights, bottlenecks", True, TORCHVISION
     ),
     "efficientnet-lite0": Mobile(
-        LITE, (1, 2, 2, 3, 3, 4, 1), "3.4 million weights, for photographs of 224x224", Look(224, *HALF)
+        LITE, (1, 2, 2, 3, 3, 4, 1), "3.4 million weights, for photographs of 224x224", TrainedOn(224, *HALF)
     ),
     "efficientnet-lite1": Mobile(
-        LITE, (1, 3, 3, 4, 4, 5, 1), "4.1 million weights, for photographs of 240x240", Look(240, *HALF)
+        LITE, (1, 3, 3, 4, 4, 5, 1), "4.1 million weights, for photographs of 240x240", TrainedOn(240, *HALF)
     ),
     "efficientnet-lite2": Mobile(
         (16, 24, 48, 88, 120, 208, 352), (1, 3, 3, 4, 4, 5, 1),
-        "4.8 million weights, for photographs of 260x260", Look(260, *HALF),
+        "4.8 million weights, for photographs of 260x260", TrainedOn(260, *HALF),
     ),
     "mlp": Layers((64, 64), "two layers for vectors, which jioc.IncrementalClassifier takes"),
 }  # fmt: skip
@@ -115,7 +115,7 @@ def _of_timm(name: str) -> Timm:
     about = timm.get_pretrained_cfg(name)
     if about is None:
         return Timm(name, TORCHVISION)
-    return Timm(name, Look(about.input_size[-1], tuple(about.mean), tuple(about.std)))
+    return Timm(name, TrainedOn(about.input_size[-1], tuple(about.mean), tuple(about.std)))
 
 
 # --- published weights ---

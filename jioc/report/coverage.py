@@ -12,7 +12,7 @@ from jioc.report.tables import cell, number
 from jioc.text import coordinated, counted
 
 NEAR = 2.0  # points: so far from the paper's figure is near it
-PLAIN, PRINTED, IN_PYCIL = "", "as printed", "as in PyCIL"  # forms of a row that may stand in one cell
+DEFAULT, PRINTED, IN_PYCIL = "", "as printed", "as in PyCIL"  # forms of a row that may stand in one cell
 FIELDS = [*("table", "data", "backbone", "tasks", "memory", "method", "coordinate", "form"), "paper", "n"]
 FIELDS += ["average", "std", "difference", "gain", "paper's gain"]
 
@@ -31,16 +31,16 @@ class Cell:
         assert figure is not None, "the tables have it"
         return figure
 
-    def ours(self, form: str = PLAIN) -> list[float]:
+    def ours(self, form: str = DEFAULT) -> list[float]:
         """The averages of the seeds, by the read-out of which the method is judged."""
         g = self.groups.get(form)
         return g.figures("average", g.complete[0].result.headline) if g else []
 
-    def difference(self, form: str = PLAIN) -> float | None:
+    def difference(self, form: str = DEFAULT) -> float | None:
         mean = mean_std(self.ours(form))[0]
         return None if mean is None else mean - self.theirs
 
-    def gains(self, form: str = PLAIN) -> list[float]:
+    def gains(self, form: str = DEFAULT) -> list[float]:
         """What coordination adds, for each seed that has both."""
         g = self.groups.get(form)
         return g.gains(g.complete[0].result.headline) if g else []
@@ -77,7 +77,7 @@ def form_of(g: Group) -> str | None:
     anyway = (*index.grouped("seeds", "step"), *index.MACHINE, "stem")
     changes = {path: v for path, v in labels.departures(g.config, g.spec).items() if path not in anyway}
     if not changes:
-        return PLAIN
+        return DEFAULT
     if changes == {"coordination.reading": "printed"}:
         return PRINTED
     return IN_PYCIL if all(path.startswith("options.") for path in changes) else None
@@ -88,7 +88,7 @@ def summary(tables: list[Cell]) -> str:
 
     A cell of which the default was not run counts as printed.
     """
-    forms = [(one, PLAIN if one.ours() else PRINTED) for one in tables]
+    forms = [(one, DEFAULT if one.ours() else PRINTED) for one in tables]
     run = [(one, form) for one, form in forms if one.ours(form)]
     near = sum(abs(one.difference(form) or 0.0) <= NEAR for one, form in run)
     line = f"{_where(tables, [one for one, _ in run])}; {near} within {NEAR:g} points of the paper"
@@ -176,7 +176,7 @@ def _rows(members: list[Cell], memories: list[int]) -> list[list[str]]:
     for (method, word), some in itertools.groupby(members, key=lambda one: one.where[4:]):
         by_memory = {one.where[3]: one for one in some}
         forms = [form for form in (PRINTED, IN_PYCIL) if any(form in c.groups for c in by_memory.values())]
-        for form in (PLAIN, *forms):
+        for form in (DEFAULT, *forms):
             row = [f"– {form}" if form else coordinated(SPECS[method].title, word)]
             for memory in memories:
                 row += _figures(by_memory[memory], form)
@@ -196,7 +196,7 @@ def fields(tables: list[Cell]) -> list[list[str | float | int | None]]:
     """A line for each cell and form, unrounded, under the heads of FIELDS."""
     lines: list[list[str | float | int | None]] = []
     for one in tables:
-        for form in dict.fromkeys((PLAIN, *one.groups)):
+        for form in dict.fromkeys((DEFAULT, *one.groups)):
             (mean, std), gain = mean_std(one.ours(form)), mean_std(one.gains(form))[0]
             ours = [len(one.ours(form)), mean, std, one.difference(form), gain, paper.gain(one.where)]
             lines.append([one.table, *one.where, form, one.theirs, *ours])

@@ -38,7 +38,7 @@ HEAD_COLUMNS = ["average", "last", "forgetting", "parameters", "bytes of the mod
 
 
 @dataclass(frozen=True)
-class Entry:
+class Row:
     """A row of a board: ours, or a public figure."""
 
     board: Board
@@ -60,24 +60,24 @@ def boards(groups: list[Group]) -> list[Sheet]:
         row for row in [*_public(), *_of_the_paper()] if any(row["data"] == g.config["data"] for g in judged)
     ]
     figure = {_board(row): row["figure"] for row in public}
-    entries = [_ours(g, figure) for g in judged] + [_theirs(row) for row in public]
-    by_board: dict[Board, list[Entry]] = {}
-    for entry in sorted(entries, key=lambda e: (e.group is None, -(e.average or 0))):
-        by_board.setdefault(entry.board, []).append(entry)
+    rows = [_ours(g, figure) for g in judged] + [_theirs(row) for row in public]
+    by_board: dict[Board, list[Row]] = {}
+    for row in sorted(rows, key=lambda e: (e.group is None, -(e.average or 0))):
+        by_board.setdefault(row.board, []).append(row)
     ranked = sorted(by_board.items(), key=lambda item: _public_first(item[1]))
     sheets = [_sheet(board, some, figure.get(board, "average")) for board, some in ranked]
     sheets[-1].notes += [*_explained(len(groups) - len(judged)), *notes.provenance(judged)]
     return sheets
 
 
-def _public_first(entries: list[Entry]) -> tuple[bool, int]:
+def _public_first(rows: list[Row]) -> tuple[bool, int]:
     """Boards with rows of ours and of others come first, those with the most of others before the rest."""
-    public = sum(entry.group is None for entry in entries)
-    return public in (0, len(entries)), -public
+    public = sum(row.group is None for row in rows)
+    return public in (0, len(rows)), -public
 
 
-def _sheet(board: Board, entries: list[Entry], figure: str) -> Sheet:
-    ranked = sorted(entries, key=lambda e: -(e.average or 0))
+def _sheet(board: Board, rows: list[Row], figure: str) -> Sheet:
+    ranked = sorted(rows, key=lambda e: -(e.average or 0))
     places = {id(e): 1 + sum((o.average or 0) > (e.average or 0) for o in ranked) for e in ranked}
     lines = [
         Line(e.group or Group([]), [str(places[id(e)]), e.name, e.source], e.n, e.figures) for e in ranked
@@ -95,7 +95,7 @@ def _sheet(board: Board, entries: list[Entry], figure: str) -> Sheet:
     )
 
 
-def _passed(ranked: list[Entry]) -> str:
+def _passed(ranked: list[Row]) -> str:
     """Say which public figures our best row passes."""
     best = next(e for e in ranked if e.group is not None)
     above = [e.name for e in ranked if e.group is None and (e.average or 0) >= (best.average or 0)]
@@ -119,14 +119,14 @@ def _explained(left_out: int) -> list[str]:
 # --- ours ---
 
 
-def _ours(g: Group, figure: dict[Board, str]) -> Entry:
+def _ours(g: Group, figure: dict[Board, str]) -> Row:
     result, board = g.complete[0].result, board_of(g)
     kinds = [figure.get(board, "average"), "last", "forgetting"]
     values = [g.figures(kind, result.headline) for kind in kinds]
     number = parameters(g.config, [row.classes[1] - row.classes[0] for row in result.tasks], channels(g))
     seconds = [sum(row.seconds or 0 for row in run.result.tasks) for run in g.complete]
     commits = ", ".join(dict.fromkeys(run.commit for run in g.complete if run.commit))
-    return Entry(
+    return Row(
         board,
         _full_name(g),
         f"ours, {commits or 'commit unknown'}",
@@ -261,13 +261,13 @@ def _board(row: Values) -> Board:
     return tuple(row[name] for name in names)
 
 
-def _theirs(row: Values) -> Entry:
+def _theirs(row: Values) -> Row:
     spread = "" if row["std"] is None else f" ± {row['std']:.2f}"
     average = Figure(f"{row['average']:.2f}{spread}", {"": row["average"], " std": row["std"]})
     last = Figure("–" if row["last"] is None else f"{row['last']:.2f}", {"": row["last"], " std": None})
     none = Figure("–", {"": None, " std": None})
     others = [Figure("–", {"": None})] * 3
-    return Entry(_board(row), row["method"], row["source"], row["average"], [average, last, none, *others])
+    return Row(_board(row), row["method"], row["source"], row["average"], [average, last, none, *others])
 
 
 def _title(board: Board) -> str:

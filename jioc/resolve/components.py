@@ -22,7 +22,7 @@ HEAD: Values = {"rebalance": "head"}
 SCALE: Values = {"rebalance": "scale"}
 ADJUST: Values = {"adjust": 1.5}
 AUTO: Values = {"augment": "autoaugment"}
-PLAIN: dict[str, Values] = {  # one component, then several; the head as the host corrects it, or otherwise
+UNAUGMENTED: dict[str, Values] = {  # one component, then several
     "none": {},
     "adjust-1": {"adjust": 1},
     "adjust-1.5": ADJUST,
@@ -52,7 +52,7 @@ EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmenta
     "autoaugment-cutout": {"augment": "autoaugment+cutout"},
     "together-head-autoaugment": TOGETHER | HEAD | AUTO,
 }
-CHANGES = PLAIN | EXTRA
+CHANGES = UNAUGMENTED | EXTRA
 LACKING = {  # what a host is not run with: DER corrects its head by --rebalance, iCaRL by --adjust
     "der": {"adjust-1.5", "together-adjust"},
     "icarl": {name for name, change in CHANGES.items() if "rebalance" in change and len(change) > 1},
@@ -83,7 +83,7 @@ def components() -> Runs:
 
 def components_long_tail() -> Runs:
     """What adds no augmentation, again on the long tail."""
-    return study(RES32_TAIL, PLAIN)
+    return study(RES32_TAIL, UNAUGMENTED)
 
 
 def best(change: Values) -> Runs:

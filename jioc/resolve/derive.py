@@ -121,7 +121,7 @@ def _pretrained_backbone(known: Known) -> str | None:
     return known.values.get("backbone") or named or usual or "resnet18"
 
 
-def _look(known: Known) -> backbones.Look | None:
+def _look(known: Known) -> backbones.TrainedOn | None:
     """The images that pretrained weights are for; None without weights, or where nobody knows."""
     name = _pretrained_backbone(known)
     return backbones.shape(name).look if name else None

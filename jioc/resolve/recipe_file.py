@@ -39,7 +39,7 @@ from jioc.resolve import validate
 from jioc.resolve.overlay import given_names, overlay
 
 Runs = dict[str, Values]
-PLAIN: Values = {"coordination": {"coordinate": "none"}}  # so that a flag for all runs may be idle in some
+UNCOORDINATED: Values = {"coordination": {"coordinate": "none"}}  # a flag for all runs may be idle in some
 MOST_RUNS = 10_000  # of a grid; planning as many takes seconds
 MOST_SCALE = 1000  # of the length of schedules
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
@@ -131,7 +131,7 @@ def _combined(file: File) -> Iterator[tuple[str, Values]]:
         combinations > MOST_RUNS, f"these are {combinations:,} runs, and a grid has at most {MOST_RUNS:,}"
     )
     stay = {*given_names(file.base)} - {"seed"}  # not the seeds that follow from it: a grid has its own
-    base = overlay(PLAIN, {k: v for k, v in file.base.items() if k not in index.SEEDS or k in stay})
+    base = overlay(UNCOORDINATED, {k: v for k, v in file.base.items() if k not in index.SEEDS or k in stay})
     axes = [[(key, value) for value in choices] for key, choices in file.matrix.items()]
     runs, cells = (file.runs or {"": {}}).items(), itertools.product(*axes)
     for (run, change), cell in itertools.product(runs, cells):

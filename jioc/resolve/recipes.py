@@ -138,7 +138,7 @@ def study() -> Runs:
     words = ("none", "ic", "oc", "jioc")
     readings = {
         _reading(loss, change): _coordinated(loss, change)
-        for losses, changes in READINGS.items()
+        for losses, changes in STUDIED.items()
         for change, loss in itertools.product(changes, losses)
     }
     # on the paper's two GPUs, batch normalisation saw half a batch
@@ -146,7 +146,7 @@ def study() -> Runs:
     return {loss: _coordinated(loss, {}) for loss in words} | readings | halved
 
 
-READINGS: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
+STUDIED: dict[tuple[str, ...], list[Values]] = {  # by the losses that use them
     ("ic", "jioc"): [{"delta": "differentiated"}, {"delta_scale": "mean1"}, {"delta_scale": "per-class"}],
     ("oc", "jioc"): [
         *({"temperature": t} for t in (1, 4)),

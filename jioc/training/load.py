@@ -61,7 +61,7 @@ def load_model(
     raise Refused(f"{name} holds no whole model: it is being replaced again and again")
 
 
-def _has_judged(folder: Path, about: model.About) -> bool:
+def _has_judged(folder: Path, about: model.ModelFile) -> bool:
     """Whether the file is there: a copy of a model may do without it."""
     path = folder / model.JUDGED
     return path.name in about.files and (path.is_file() or model.next_name(path).is_file())
@@ -71,7 +71,7 @@ class Replaced(Exception):
     """Another process has replaced the file that was being read."""
 
 
-def _tensors(path: Path, about: model.About) -> checkpoint.State:
+def _tensors(path: Path, about: model.ModelFile) -> checkpoint.State:
     """Read the file that model.json describes; it may still have the name under which it was written."""
     wanted = about.files.get(path.name)
     candidates = [p for p in (path, model.next_name(path)) if p.is_file()]
@@ -123,7 +123,7 @@ def _as_refusal(folder: Path, part: str = "a part") -> Iterator[None]:
 
 
 def from_parts(
-    about: model.About,
+    about: model.ModelFile,
     weights: checkpoint.State,
     learning: checkpoint.State | None,
     judged: checkpoint.State | None,
@@ -165,7 +165,7 @@ def from_parts(
     return learner
 
 
-def _config(about: model.About, method: str | None) -> Config:
+def _config(about: model.ModelFile, method: str | None) -> Config:
     values = {k: v for k, v in upgraded(about.config).items() if k not in index.MACHINE}
     sha256 = about.method.sha256 if about.method else None
     values["keep_test"] = about.keep_test
@@ -177,7 +177,7 @@ def _config(about: model.About, method: str | None) -> Config:
         raise ValueError(f"of its settings, {error}") from None
 
 
-def _check_networks(about: model.About, state: checkpoint.State) -> None:
+def _check_networks(about: model.ModelFile, state: checkpoint.State) -> None:
     """Refuse a plan that its tensors do not fit, before a network of that plan takes up memory or time."""
     channels = about.plans.get("net", {}).get("channels")
     if channels != about.image[0]:
@@ -193,7 +193,7 @@ def _check_networks(about: model.About, state: checkpoint.State) -> None:
             raise ValueError(f"the tensors of {name} do not have the shapes of its plan")
 
 
-def _describe_networks(about: model.About, made: base.Method, state: checkpoint.State) -> None:
+def _describe_networks(about: model.ModelFile, made: base.Method, state: checkpoint.State) -> None:
     """Put the plan of each network to its tensors."""
     missing = [name for name in made.persistent if name not in state]
     if missing:

@@ -166,7 +166,7 @@ class Origin(Options):
     sha256: SHA256
 
 
-class About(Options):
+class ModelFile(Options):
     """What model.json holds."""
 
     any_text = True  # of the classes' names
@@ -270,7 +270,7 @@ def save(place: str | Path, classifier: Classifier) -> None:
         name: {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
         for name, content in parts.items()
     }
-    why = About.model_validate(about).contradiction()
+    why = ModelFile.model_validate(about).contradiction()
     refuse_if(why, f"this model cannot be saved: {why}")
     folder = Path(place)
     folder.mkdir(parents=True, exist_ok=True)
@@ -326,7 +326,7 @@ def next_name(path: Path) -> Path:
     return path.with_name(f"{path.stem}.next{path.suffix}")
 
 
-def read_about(folder: Path) -> About:
+def read_about(folder: Path) -> ModelFile:
     """Read and check model.json."""
     path = folder / "model.json"
     try:
@@ -344,7 +344,7 @@ def read_about(folder: Path) -> About:
         f"this jioc {__version__} reads up to {FORMAT}: update it",
     )
     try:
-        return About.model_validate(values)
+        return ModelFile.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place, why = ".".join(map(str, first["loc"])), uncapitalised(first["msg"])

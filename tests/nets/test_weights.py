@@ -19,7 +19,7 @@ from helpers.hostile import Hostile
 from jioc.cli.main import main
 from jioc.errors import Refused
 from jioc.nets import catalogue
-from jioc.nets.catalogue import BACKBONES, HALF, WEIGHTS, Look, Mobile, Published, Shape
+from jioc.nets.catalogue import BACKBONES, HALF, WEIGHTS, Mobile, Published, Shape, TrainedOn
 from jioc.nets.incremental import backbone, build
 from jioc.nets.weights import read_weights
 
@@ -185,7 +185,7 @@ def slow_lite(t: Tensors, shape: Mobile, x: Tensor) -> Tensor:
 def test_weights_by_the_packages_names_are_its_network(
     side: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shape = Mobile((4, 6, 8, 8, 10, 12, 14), (1, 2, 1, 2, 1, 1, 1), "", Look(64, *HALF))
+    shape = Mobile((4, 6, 8, 8, 10, 12, 14), (1, 2, 1, 2, 1, 1, 1), "", TrainedOn(64, *HALF))
     monkeypatch.setitem(BACKBONES, "small", shape)
     theirs, net = lite(shape), made("small")
     safetensors.torch.save_file(theirs, tmp_path / "small.safetensors")

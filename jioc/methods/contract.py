@@ -86,18 +86,20 @@ def _copied(value: Any) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Whether a value is as it was; what is neither plain nor a module or an array counts as the same."""
+    """Whether a value is as it was; None, and what is neither plain nor a module, counts as the same."""
     if isinstance(a, nn.Module) or isinstance(b, nn.Module):
         return a is b
+    if type(a) is not type(b) or not isinstance(a, PLAIN_VALUES):
+        return not isinstance(a, PLAIN_VALUES)
     if isinstance(a, Tensor):
-        return isinstance(b, Tensor) and a.equal(b.to(a.device))
+        return a.dtype == b.dtype and a.equal(b.to(a.device))
     if isinstance(a, np.ndarray):
-        return isinstance(b, np.ndarray) and np.array_equal(a, b)
-    if isinstance(a, dict) and isinstance(b, dict):
+        return np.array_equal(a, b)
+    if isinstance(a, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+    if isinstance(a, (list, tuple)):
         return len(a) == len(b) and all(map(_same, a, b))
-    return a == b if isinstance(a, PLAIN_VALUES) or isinstance(b, PLAIN_VALUES) else True
+    return a == b or a != a  # not a number
 
 
 def _check_shared_memory(values: list[tuple[str, Any]]) -> None:

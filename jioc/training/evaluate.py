@@ -80,7 +80,8 @@ class Evaluator:
 
     def _readouts(self, part: Tensor) -> dict[str, Tensor]:
         method = self.method
-        if isinstance(method, FrozenFeatures) and type(method).readouts is FrozenFeatures.readouts:
+        stays = method.net.plan.get("freeze") == "all" and type(method).readouts is FrozenFeatures.readouts
+        if isinstance(method, FrozenFeatures) and stays:  # features are computed once
             return method.scores(self._known_features(part))
         return method.readouts(self.images.plain(part))
 

@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+import torch
 
 import jioc
 from helpers.runs import collect_notes, logged
 from jioc.cli.main import main
 from jioc.errors import Refused
+from jioc.methods import contract
 from jioc.training.run import run
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
@@ -305,6 +308,24 @@ def test_a_usual_slip_gets_a_sentence_before_the_run_begins(
     captured = capsys.readouterr().err
     assert sentence in captured and captured.count("\n") == 1
     assert not (tmp_path / "run" / "result.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "same"),
+    [
+        (None, torch.ones(2), False),
+        (torch.ones(2), torch.ones(2), True),
+        (torch.ones(2), torch.ones(2, dtype=torch.long), False),
+        (np.ones(2), 1.0, False),
+        ([1, {"a": np.ones(2)}], [1, {"a": np.ones(2)}], True),
+        ([1, {"a": np.ones(2)}], [1, {"a": np.zeros(2)}], False),
+        (3, None, True),
+        (float("nan"), float("nan"), True),
+        (None, print, True),
+    ],
+)
+def test_what_changes_is_found_by_its_values(was: object, now: object, same: bool) -> None:
+    assert contract._same(now, was) is same
 
 
 def test_what_each_task_sets_anew_is_scratch(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def main(argv: list[str]) -> int:
     elif args.by_task:
         sheets = [tables.by_task(groups, args.paper)]
     else:
-        bracketed, wide = args.format != "csv", args.wide or args.format != "text"
+        bracketed, wide = args.format != "csv", args.wide or args.format == "csv"
         sheets = [tables.summarise(groups, args.paper, args.forgetting, bracketed, wide, args.task_mean)]
     sheets[-1].notes += left_out
     for i, sheet in enumerate(sheets):
@@ -121,6 +121,6 @@ def build_parser() -> Parser:
     parser.add(
         "--leaderboard", action="store_true", help="ranked beside public figures of the same conditions"
     )
-    parser.add("--wide", action="store_true", help="columns for every read-out; other formats have them")
+    parser.add("--wide", action="store_true", help="columns for every read-out; csv has them")
     parser.add("--format", default="text", metavar=FORMS, help="csv has figures unrounded (text)")
     return parser

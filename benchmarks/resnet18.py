@@ -54,7 +54,8 @@ def by_task(results: Path = RESULTS) -> str:
             rows[f"ours, n = {len(every)}"] = [statistics.fmean(task) for task in zip(*every, strict=True)]
         for name, values in rows.items():
             distance = "–" if values is theirs else number(apart(values[1:], theirs[1:]))
-            cells = [table, name, *map(number, values), number(statistics.fmean(values)), distance]
+            average = paper.mean(values) if values is theirs else statistics.fmean(values)
+            cells = [table, name, *map(number, values), number(average), distance]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

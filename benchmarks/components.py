@@ -2,10 +2,10 @@
 
     python benchmarks/components.py    prints the table of docs/results/components.md
 
-A gain is the mean over the tasks that both runs have learnt; with fewer than ten, their number is in
-brackets. The first row has the averages of the hosts themselves. Each class counts alike where both runs have
-figures by class; where one has not, both count by image, which a dagger marks on the long tail: its hold-out
-is long-tailed, too. In a balanced one both are the same.
+A gain is the mean over the tasks that both runs of every seed have learnt; with fewer than ten, their number
+is in brackets. The first row has the averages of the hosts themselves. Each class counts alike where both
+runs have figures by class; where one has not, both count by image, which a dagger marks on the long tail: its
+hold-out is long-tailed, too. In a balanced one both are the same.
 """
 
 import csv
@@ -76,9 +76,9 @@ def cell(runs: Runs, column: columns.Column, host: str, name: str) -> str:
         changed = of(runs, f"{place}-none-{name}") | of(runs, f"{place}-{name}")
         pairs = [compared(lines, hosts[seed]) for seed, lines in changed.items() if seed in hosts]
     best = [pair for pair in pairs if pair.by_class] or pairs  # no mean of both measures
-    figure = shown(
-        *over_shared_tasks([(pair.ours, pair.theirs) for pair in best]), sign="" if name == "none" else "+"
-    )
+    shared = min((pair.worth[1] for pair in best), default=0)  # nor of both lengths
+    gains, tasks = over_shared_tasks([(pair.ours[:shared], pair.theirs[:shared]) for pair in best])
+    figure = shown(gains, tasks, sign="" if name == "none" else "+")
     return figure + (BY_IMAGE if column.tail and best and not best[0].by_class else "")
 
 

@@ -2,13 +2,14 @@
 
     python benchmarks/keep.py runs/table6 benchmarks/results/table6
     python benchmarks/keep.py runs/study benchmarks/results/study.csv
-    python benchmarks/keep.py runs/parity benchmarks/results/parity.csv
+    python benchmarks/keep.py runs/lease benchmarks/results/lt-cil --only lt-cil
 
 A copy has no indent, no folder of the machine that ran it, and what is known class by class (weights,
 confusion, …) for the last task alone: tables and the report need no more. The lines name the seed, every
 setting in which the runs differ, the accuracy after each task (on a hold-out also the mean over classes), and
 the failures that a grid noted. What is kept already stays: the lines of
-other runs, and a finished result that differs, which only --replace replaces.
+other runs, and a finished result that differs, which only --replace replaces. --only chooses among the runs
+of several recipes by their names, as in jioc grid.
 """
 
 import csv
@@ -17,6 +18,7 @@ import json
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from jioc.config import at
 from jioc.config.index import MACHINE, SEEDS
 from jioc.errors import Failed, Refused, exit_status
 from jioc.files import read_json, write
+from jioc.grid.plan import select
 from jioc.report import labels, runs
 from jioc.report.page import BY_TASK
 
@@ -44,13 +47,17 @@ def slim(result: dict[str, Any]) -> dict[str, Any]:
     return result | {"config": result["config"] | FOLDERS, "tasks": [*earlier, last]}
 
 
-def copies(sources: list[Path], target: Path, replace: bool = False) -> tuple[int, int]:
+def copies(
+    sources: list[Path], target: Path, replace: bool = False, only: list[str] | None = None
+) -> tuple[int, int]:
     """Copy every finished run below the sources; return how many, and how many unfinished were left out."""
     refuse_runs(target)
     finished: dict[Path, runs.Run] = {}
     unfinished = 0
-    for source in sources:
-        for run in runs.read([source]):
+    read = [(source, run) for source in sources for run in runs.read([source])]
+    wanted = chosen((name(run) for _, run in read), only)
+    for source, run in read:
+        if name(run) in wanted:
             root = source if source.is_dir() else source.parent
             place = target / run.path.parent.relative_to(root)
             unfinished += not run.complete
@@ -67,34 +74,49 @@ def copies(sources: list[Path], target: Path, replace: bool = False) -> tuple[in
     return len(kept), unfinished
 
 
-def lines(sources: list[Path], target: Path, replace: bool = False) -> tuple[int, int]:
+def lines(
+    sources: list[Path], target: Path, replace: bool = False, only: list[str] | None = None
+) -> tuple[int, int]:
     """Write a line for each run, failures included; return how many, and that none was left out."""
-    kept = runs.read(sources)
-    names = Counter(run.path.parent.name for run in kept)
+    failures: dict[str, str] = {}
+    for path in (source / "failures.json" for source in sources):
+        failures |= json.loads(path.read_text()) if path.exists() else {}
+    read = runs.read(sources)
+    wanted = chosen([*map(name, read), *failures], only)
+    kept = [run for run in read if name(run) in wanted]
+    failures = {run: why for run, why in failures.items() if run in wanted}
+    names = Counter(map(name, kept))
     if twice := [name for name, count in names.items() if count > 1]:
         raise Refused(f"two runs are called {twice[0]!r}")
     differing = labels.differing([run.config for run in kept])
     before = earlier(target)
-    named = {name for name in differing if name not in MACHINE and name not in SEEDS}
-    named |= {name for row in before.values() for name in row if name not in ("run", "seed", *TAIL)}
+    named = {path for path in differing if path not in MACHINE and path not in SEEDS}
+    named |= {path for row in before.values() for path in row if path not in ("run", "seed", *TAIL)}
     settings = ["seed", *sorted(named)]
-    failures: dict[str, str] = {}
-    for path in (source / "failures.json" for source in sources):
-        failures |= json.loads(path.read_text()) if path.exists() else {}
     heads, fresh = ["run", *settings, *TAIL], dict[str, list[Any]]()
     for run in kept:
-        fresh[run.path.parent.name] = line(run, settings, failures.pop(run.path.parent.name, None))
-    for name, failure in failures.items():
-        fresh[name] = [name, *[""] * (len(heads) - 3), failure, ""]
-    changed = [name for name, row in before.items() if name in fresh and is_changed(row, fresh[name], heads)]
+        fresh[name(run)] = line(run, settings, failures.pop(name(run), None))
+    for which, failure in failures.items():
+        fresh[which] = [which, *[""] * (len(heads) - 3), failure, ""]
+    changed = [
+        which for which, row in before.items() if which in fresh and is_changed(row, fresh[which], heads)
+    ]
     if changed and not replace:
-        which = f"the line of {changed[0]!r} would be changed ({len(changed)} such)"
-        raise Refused(f"{str(target)!r}: {which}; --replace does so")
-    rows = {name: [row.get(head, "") for head in heads] for name, row in before.items()} | fresh
+        lost = f"the line of {changed[0]!r} would be changed ({len(changed)} such)"
+        raise Refused(f"{str(target)!r}: {lost}; --replace does so")
+    rows = {which: [row.get(head, "") for head in heads] for which, row in before.items()} | fresh
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([heads, *(rows[name] for name in sorted(rows))])
+    csv.writer(text, lineterminator="\n").writerows([heads, *(rows[which] for which in sorted(rows))])
     put(target, text.getvalue())
     return len(fresh), 0
+
+
+def name(run: runs.Run) -> str:
+    return run.path.parent.name
+
+
+def chosen(names: Iterable[str], only: list[str] | None) -> set[str]:
+    return {*select({each: {} for each in names}, only)}
 
 
 def earlier(target: Path) -> dict[str, dict[str, str]]:
@@ -127,8 +149,8 @@ def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
     known = [each for each in seconds if each is not None]
     outcome = "finished" if run.complete else failure or f"stopped after task {len(rows)}"
     return [
-        run.path.parent.name,
-        *(labels.show(at(run.config, name)) for name in settings),
+        name(run),
+        *(labels.show(at(run.config, path)) for path in settings),
         *("" if figure is None else f"{figure:.2f}" for figure in figures),
         " ".join(f"{row.all:.2f}" for row in rows),
         " ".join(f"{mean:.2f}" for mean in by_class(run)),
@@ -171,12 +193,13 @@ def main() -> int:
     parser = printing.parser(__doc__)
     parser.add_argument("runs", type=Path, nargs="+")
     parser.add_argument("target", type=Path, help="a folder for copies, or a .csv for lines")
+    parser.add_argument("--only", nargs="+", metavar="WORD", help="as in jioc grid")
     parser.add_argument("--replace", action="store_true", help="what is kept there under the same names")
     args = parser.parse_args()
 
     def keep() -> None:
         how = lines if args.target.suffix == ".csv" else copies
-        kept, unfinished = how(args.runs, args.target, args.replace)
+        kept, unfinished = how(args.runs, args.target, args.replace, args.only)
         left_out = f"; {unfinished} unfinished left out" if unfinished else ""
         print(f"{kept} runs kept in {args.target}{left_out}")
 

@@ -1,8 +1,9 @@
 """The leaderboard: our runs and the public figures, ranked among equals. No torch here.
 
 A board is a protocol (data, tail, tasks, class order), an augmentation, a network, and the bytes of all
-exemplars after the last task. The public figures are in `public.json`, each with its source; of the paper's,
-the best of each column of its tables is ranked. Runs judged by a hold-out have no rank.
+exemplars after the last task, which may be kept at half size. The public figures are in `public.json`, each
+with its source; of the paper's, the best of each column of its tables is ranked. Runs judged by a hold-out
+have no rank.
 """
 
 import json
@@ -16,14 +17,14 @@ from jioc.errors import refuse_if
 from jioc.methods import SPECS
 from jioc.nets import catalogue
 from jioc.report import labels, notes, paper
-from jioc.report.group import Group, mean_std
+from jioc.report.group import Group, collect, mean_std
 from jioc.report.tables import Figure, Line, Sheet, seeds_figure
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
 from jioc.text import coordinated, counted
 
-# data, long tail, tasks, class order, augmentation, network, bytes of the exemplars
-Board = tuple[str, str | None, str, str, str, str, int]
+# data, long tail, tasks, class order, augmentation, network, bytes of the exemplars, whether at half size
+Board = tuple[str, str | None, str, str, str, str, int, bool]
 AUGMENTED = {
     "standard": "",
     "autoaugment": "AutoAugment",
@@ -33,7 +34,7 @@ AUGMENTED = {
 }
 MIXED = {"none": "", "mixup": "Mixup", "cutmix": "CutMix"}
 HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have a linear one
-ON_BOARD = {"order", "order_seed", "long_tail_order", "augment", "mix", "stem", "weights", "memory_bytes"}
+ON_BOARD = {"order", "order_seed", "long_tail_order", "augment", "mix", "stem", "memory_bytes"}
 HEAD_COLUMNS = ["average", "last", "forgetting", "parameters", "bytes of the model", "seconds"]
 
 
@@ -60,12 +61,15 @@ def boards(groups: list[Group]) -> list[Sheet]:
         row for row in [*_public(), *_of_the_paper()] if any(row["data"] == g.config["data"] for g in judged)
     ]
     figure = {_board(row): row["figure"] for row in public}
-    rows = [_ours(g, figure) for g in judged] + [_theirs(row) for row in public]
-    by_board: dict[Board, list[Row]] = {}
-    for row in sorted(rows, key=lambda e: (e.group is None, -(e.average or 0))):
-        by_board.setdefault(row.board, []).append(row)
-    ranked = sorted(by_board.items(), key=lambda item: _public_first(item[1]))
-    sheets = [_sheet(board, some, figure.get(board, "average")) for board, some in ranked]
+    shared = {board: _shared(some) for board, some in collect((board_of(g), g) for g in judged).items()}
+    rows = [_ours(g, figure, shared) for g in judged] + [_theirs(row) for row in public]
+    rows.sort(key=lambda row: (row.group is None, -(row.average or 0)))
+    ranked = sorted(
+        collect((row.board, row) for row in rows).items(), key=lambda item: _public_first(item[1])
+    )
+    sheets = [
+        _sheet(board, some, figure.get(board, "average"), shared.get(board, {})) for board, some in ranked
+    ]
     sheets[-1].notes += [*_explained(len(groups) - len(judged)), *notes.provenance(judged)]
     return sheets
 
@@ -76,7 +80,7 @@ def _public_first(rows: list[Row]) -> tuple[bool, int]:
     return public in (0, len(rows)), -public
 
 
-def _sheet(board: Board, rows: list[Row], figure: str) -> Sheet:
+def _sheet(board: Board, rows: list[Row], figure: str, shared: Values) -> Sheet:
     ranked = sorted(rows, key=lambda e: -(e.average or 0))
     places = {id(e): 1 + sum((o.average or 0) > (e.average or 0) for o in ranked) for e in ranked}
     lines = [
@@ -86,9 +90,12 @@ def _sheet(board: Board, rows: list[Row], figure: str) -> Sheet:
         line.group.place = _title(board)
     kinds = {e.group is None for e in ranked}
     remarks = [_passed(ranked)] if len(kinds) == 2 else ["none of these is ours"] * (True in kinds)
+    if shared:
+        remarks.append(f"each of ours: {', '.join(labels.as_flags(shared))}")
     if figure == "task mean":
         remarks.append(
-            "average: over the run, of the mean of all tasks' accuracies after each task (LT-CIL's)"
+            "average: over the run, of the mean of all tasks' accuracies after each task (LT-CIL's); "
+            "last: of all test images"
         )
     return Sheet(
         _title(board), ["rank", "method", "source"], HEAD_COLUMNS, lines, remarks, [], with_place=False
@@ -98,10 +105,14 @@ def _sheet(board: Board, rows: list[Row], figure: str) -> Sheet:
 def _passed(ranked: list[Row]) -> str:
     """Say which public figures our best row passes."""
     best = next(e for e in ranked if e.group is not None)
-    above = [e.name for e in ranked if e.group is None and (e.average or 0) >= (best.average or 0)]
-    below = [e.name for e in ranked if e.group is None and (e.average or 0) < (best.average or 0)]
-    passes, not_yet = (", ".join(names) or "none" for names in (below, above))
-    return f"of the public figures our best, {best.name}, passes: {passes}; it does not pass: {not_yet}"
+    public = [e for e in ranked if e.group is None]
+    above = [f"{e.name} {e.average:.2f}" for e in public if (e.average or 0) >= (best.average or 0)]
+    below = [f"{e.name} {e.average:.2f}" for e in public if (e.average or 0) < (best.average or 0)]
+    passes, not_yet = ("; ".join(names) or "none" for names in (below, above))
+    return (
+        f"our best: {best.name}, {best.average:.2f}, {counted(best.n or 0, 'seed')}. "
+        f"Of the public figures it passes: {passes}. Not passed: {not_yet}"
+    )
 
 
 def _explained(left_out: int) -> list[str]:
@@ -119,7 +130,7 @@ def _explained(left_out: int) -> list[str]:
 # --- ours ---
 
 
-def _ours(g: Group, figure: dict[Board, str]) -> Row:
+def _ours(g: Group, figure: dict[Board, str], shared: dict[Board, Values]) -> Row:
     result, board = g.complete[0].result, board_of(g)
     kinds = [figure.get(board, "average"), "last", "forgetting"]
     values = [g.figures(kind, result.headline) for kind in kinds]
@@ -128,7 +139,7 @@ def _ours(g: Group, figure: dict[Board, str]) -> Row:
     commits = ", ".join(dict.fromkeys(run.commit for run in g.complete if run.commit))
     return Row(
         board,
-        _full_name(g),
+        _full_name(g, shared[board]),
         f"ours, {commits or 'commit unknown'}",
         mean_std(values[0])[0],
         [*map(seeds_figure, values), *map(_whole, (number, number and 4 * number, mean_std(seconds)[0]))],
@@ -137,13 +148,22 @@ def _ours(g: Group, figure: dict[Board, str]) -> Row:
     )
 
 
-def _full_name(g: Group) -> str:
-    """Its name, and the departures that it shares with its place and the board does not tell."""
+def _shared(groups: list[Group]) -> Values:
+    """The departures, not told by the board, that several of its settings all have."""
+    first, *others = (labels.departures(g.config, g.spec) for g in groups)
+    return {
+        path: value
+        for path, value in first.items()
+        if others and path not in ON_BOARD and all(other.get(path) == value for other in others)
+    }
+
+
+def _full_name(g: Group, shared: Values) -> str:
+    """Its name, and its other departures, without what the board tells or all on it share."""
     departing = labels.departures(g.config, g.spec)
-    flags = labels.as_flags({path: value for path, value in departing.items() if path not in ON_BOARD})
-    parts = [g.name, *(flag for flag in flags if flag not in g.name.split(", "))]
-    if g.config.get("exemplar_size") == "half":
-        parts.append("exemplars at half size")
+    told = {path: value for path, value in departing.items() if path in ON_BOARD} | shared
+    flags = [*g.name.split(", "), *labels.as_flags(departing)]
+    parts = [flag for flag in dict.fromkeys(flags) if flag not in labels.as_flags(told)]
     if held := g.config.get("holdout"):
         parts.append(f"{100 * held:g} % left aside")
     return ", ".join(parts)
@@ -173,6 +193,7 @@ def board_of(g: Group) -> Board:
         " + ".join(word for word in words if word) or "none",
         network,
         exemplar_bytes(g, sum(result.counts), len(result.classes)),
+        c.get("exemplar_size") == "half",
     )
 
 
@@ -258,7 +279,7 @@ def _of_the_paper() -> list[dict[str, Any]]:
 
 def _board(row: Values) -> Board:
     names = ("data", "tail", "tasks", "order", "augment", "network", "bytes")
-    return tuple(row[name] for name in names)
+    return *(row[name] for name in names), False
 
 
 def _theirs(row: Values) -> Row:
@@ -271,7 +292,8 @@ def _theirs(row: Values) -> Row:
 
 
 def _title(board: Board) -> str:
-    data, tail, tasks, order, augment, network, in_bytes = board
+    data, tail, tasks, order, augment, network, in_bytes, half = board
     words = [data, f"long tail {tail}" if tail else "", tasks, f"classes {order}" if order else ""]
     words += ["no extra augmentation" if augment == "none" else augment, network]
-    return ", ".join(word for word in [*words, f"{in_bytes:,} bytes of exemplars"] if word)
+    words.append(f"{in_bytes:,} bytes of exemplars" + " at half size" * half)
+    return ", ".join(word for word in words if word)

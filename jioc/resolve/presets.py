@@ -1,8 +1,8 @@
 """Presets: settings under a name, for any data. `jioc run PRESET --data …` runs one, flags override it.
 
-config.yaml and the line that repeats the run hold its settings one by one; the name leaves no trace. The
-recipes `best` and `best-augmented`, and the rows `best` of `lt-cil`, are there as soon as a preset is called
-best: the recipe `components` is to choose it, and nobody has run that yet.
+config.yaml and the line that repeats the run hold its settings one by one; the name leaves no trace. A preset
+called `best`, which the recipe `components` is to choose, brings the recipes `best` and `best-augmented` and
+the rows `best` of `lt-cil`.
 """
 
 from dataclasses import dataclass

@@ -37,6 +37,13 @@ def test_a_component_is_compared_with_its_host_on_the_tasks_that_both_have_learn
     assert found["cutmix"] == ["–", "–"]
 
 
+def test_seeds_are_averaged_over_the_tasks_that_all_of_them_have_learnt(tmp_path: Path) -> None:
+    fresh = [f"{COLUMN}-der-none-seed1,80 60 10", f"{COLUMN}-der-none-seed2,70 50"]
+    fresh += [f"{COLUMN}-der-ema-seed1,82 62 40", f"{COLUMN}-der-ema-seed2,74 54"]
+    found = cells(sheets(tmp_path, "run,after each task", components=fresh))
+    assert found["none"][0] == "65.00 (2) †" and found["ema"][0] == "+3.00 (2) †"
+
+
 def test_a_difference_is_of_one_measure(tmp_path: Path) -> None:
     """By class where both runs have it; a run of both studies is taken as its partner needs it."""
     readings = [f"{COLUMN}-der-none-seed1,80 60 40", f"{COLUMN}-der-none-adjust-1-seed1,80 66 46"]

@@ -40,6 +40,18 @@ def test_every_run_of_a_study_has_its_line_failures_too(tmp_path: Path) -> None:
     assert rows[0]["average"] == "50.00" and rows[1]["select"] == "random" and rows[2]["average"] == ""
 
 
+def test_runs_of_several_recipes_are_kept_apart_by_their_names(tmp_path: Path) -> None:
+    runs, told = keep(tmp_path / "runs", made(), made(seed=2), made(seed=3)), script("keep")
+    for folder, name in (("run-000", "best-seed1"), ("run-001", "lt-cil-seed1"), ("run-002", "lt-cil-seed2")):
+        (runs / folder).rename(runs / name)
+    (runs / "failures.json").write_text(json.dumps({"best-seed2": "out of memory"}))
+    assert told.copies([runs], tmp_path / "kept", only=["lt-cil"]) == (2, 0)
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"lt-cil-seed1", "lt-cil-seed2"}
+    assert told.lines([runs], tmp_path / "kept.csv", only=["best-*"]) == (2, 0)
+    with pytest.raises(Refused, match="no run's name holds 'worst'"):
+        told.copies([runs], tmp_path / "kept", only=["worst"])
+
+
 def test_runs_of_several_folders_are_kept_together_and_no_folder_of_the_machine(tmp_path: Path) -> None:
     place = str(tmp_path / "data")
     first = keep(tmp_path / "a", made(data_dir=place, data_cache=place))

@@ -16,6 +16,7 @@ stop every process at its next step. (Under MPS a SIGKILL of one would break the
 
 import argparse
 import csv
+import os
 import re
 import shutil
 import signal
@@ -216,16 +217,27 @@ def taken(entry: Entry) -> Path:
 
 def note(entry: Entry, left: float) -> None:
     """Note what is left of a run that this process has taken, in minutes."""
-    write(taken(entry), f"{left:.4f}\n".encode())
+    write(taken(entry), f"{left:.4f} {os.getpid()}\n".encode())
 
 
 def rest(entry: Entry) -> float | None:
-    """What is left of a run; None if no process has taken it, or it failed."""
+    """What is left of a run; None if no process has taken it, it failed, or its process has died."""
     try:
         text = taken(entry).read_text()
     except FileNotFoundError:
         return None
-    return None if text == FAILED else float(text or entry.minutes)
+    if text == FAILED:
+        return None
+    left, _, process = text.partition(" ")
+    return float(left or entry.minutes) if not process or is_alive(int(process)) else None
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def follow(entry: Entry) -> Callable[[Job], Callback]:
@@ -330,7 +342,9 @@ def main(argv: list[str] | None = None) -> int:
             print("\n".join(left(args.recipe, args.only, args.seeds, args.stop_after, args.again)))
             return
         queue = read(args.queue, args.scale, args.data_dir, args.out)
-        if args.lease is None:
+        if not queue:
+            say("every run of the queue is there")
+        elif args.lease is None:
             now = time.time()
             run_processes(argv, args.processes, args.out, (now, now + 60 * args.minutes))
         else:

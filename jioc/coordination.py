@@ -62,9 +62,10 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
             "output coordination needs the teacher's outputs and got none",
         )
         if batch.y.device.type == "cpu" and len(batch.y):  # a GPU would have to wait for it
+            wrong = next((y for y in (int(batch.y.min()), int(batch.y.max())) if not 0 <= y < n), None)
             fail_if(
-                int(batch.y.max()) >= n,
-                f"a label is {int(batch.y.max())}, and the task has seen {counted(n, 'class')}; "
+                wrong is not None,
+                f"a label is {wrong}, and the task has seen {counted(n, 'class')}; "
                 "labels are numbered from 0 in the order in which classes arrive",
             )
         return formula(jioc, terms, batch, out, old, task, *more, **named)

@@ -305,6 +305,8 @@ def test_bare_tensors_and_labels_of_the_data_set_are_refused() -> None:
             JIOC()(terms, batch, *parts, TASK)
     with pytest.raises(Failed, match="a label is 7, and the task has seen 7 classes; labels are numbered"):
         JIOC()(terms, replace(batch, y=batch.y + 7 - batch.y.max()), out, old, TASK)
+    with pytest.raises(Failed, match="a label is -1, and the task has seen 7 classes"):
+        JIOC()(terms, replace(batch, y=batch.y - batch.y.min() - 1), out, old, TASK)
 
 
 def test_a_teacher_of_fewer_than_the_old_classes_is_refused_and_one_of_more_is_cut() -> None:

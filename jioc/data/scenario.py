@@ -67,7 +67,9 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order = []
     for text in config.order:  # an original label; or a name, which may have spaces, or several names
-        if isinstance(text, int) and 0 <= text < n:
+        if isinstance(text, int):
+            in_quotes = f", and a class called {text} stands in quotes" * (str(text) in known)
+            refuse_if(not 0 <= text < n, f"--order: {text} is no label; they are 0 to {n - 1}{in_quotes}")
             order.append(text)
             continue
         line = normalise_name(str(text))

@@ -32,18 +32,17 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
-    scratch: ClassVar[tuple[str, ...]] = ()  # what each task sets anew before it uses it
+    scratch: ClassVar[tuple[str, ...]] = ()  # what is set anew before it is used
     for_learning: ClassVar[tuple[str, ...]] = ("teacher",)  # of these, what a model that only answers lacks
     made: dict[str, Any] | None = None  # shapes of its own modules after `__init__`; None: not checked
     begun: dict[str, Any]  # what `__init__` has set that `persistent` does not name
 
     def __init_subclass__(cls) -> None:
-        if isinstance(cls.persistent, str):
-            raise TypeError(
-                f"`persistent` is {cls.persistent!r}; names are needed, such as ({cls.persistent!r},)"
-            )
-        named = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("persistent", ())]
-        cls.persistent = tuple(dict.fromkeys(named))
+        for place in ("persistent", "scratch"):
+            if isinstance(own := getattr(cls, place), str):
+                raise TypeError(f"`{place}` is {own!r}; names are needed, such as ({own!r},)")
+            named = [name for base in reversed(cls.__mro__) for name in base.__dict__.get(place, ())]
+            setattr(cls, place, tuple(dict.fromkeys(named)))
 
     def __init__(
         self,
@@ -101,7 +100,7 @@ class Method:
         return teacher_out
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
-        """Change in place, before every training step, the tensors that depend on time."""
+        """Change in place, before every training step, the tensors (in `scratch`) that depend on time."""
 
     # --- the order of events when a task arrives ------------------------------------------------
 

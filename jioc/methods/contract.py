@@ -4,12 +4,15 @@
 A trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
 """
 
-import copy
+import hashlib
 import re
+from collections import deque
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from jioc.data.loader import Sampler
@@ -25,7 +28,6 @@ OF_THE_RUN = (  # what every method has, and the run sets
     *("net", "memory", "options", "coordination", "generator", "teacher", "means"),
     *("prior", "rebalance", "made", "begun", "loss", "adjusted"),
 )
-PLAIN_VALUES = (Tensor, np.ndarray, bool, int, float, str, list, tuple, dict)
 Loss = Callable[[Batch, Output, Output | None, Task], Terms]
 
 
@@ -47,7 +49,7 @@ def check_init(method: Method) -> Method:
         )
     if type(method).load_state is Method.load_state:  # another one may make modules itself
         method.made = {name: shapes(module) for name, module in own_modules(method).items()}
-    method.begun = {name: _copied(value) for name, value in _unnamed(method).items()}
+    method.begun = _unnamed(method)
     check_state(method)
     return method
 
@@ -66,40 +68,50 @@ def check_state(method: Method) -> None:
 
 def check_unnamed(method: Method) -> None:
     """Refuse what a task has changed and `persistent` does not name: a resumed run would not have it."""
-    changed = [name for name, value in _unnamed(method).items() if not _same(value, method.begun.get(name))]
+    now = {name: mark for name, mark in _unnamed(method).items() if mark is not None}
+    names = " and ".join(repr(name) for name, mark in now.items() if mark != method.begun.get(name))
     fail_if(
-        changed,
-        f"{method.spec.name} changes {' and '.join(map(repr, changed))} as it learns a task, which a resumed "
-        "run and a saved model lose: name it in `persistent`, or in `scratch` if each task sets it anew",
+        names,
+        f"{method.spec.name} changes {names} as it learns a task, which a resumed run and a saved model "
+        "lose: name it in `persistent`, or in `scratch` if it is set anew before it is used",
     )
 
 
 def _unnamed(method: Method) -> dict[str, Any]:
-    """The attributes of its own that no checkpoint holds."""
-    scratch = {name for base in type(method).__mro__ for name in base.__dict__.get("scratch", ())}
-    held = {*method.persistent, *scratch, *OF_THE_RUN}
-    return {name: value for name, value in vars(method).items() if name not in held}
+    """The marks of the attributes of its own that no checkpoint holds."""
+    held = (getattr(method, name, None) for name in method.persistent)
+    kept = {id(part) for one in held if isinstance(one, nn.Module) for part in one.modules()}
+    names = vars(method).keys() - {*method.persistent, *method.scratch, *OF_THE_RUN}
+    own = {name for name in names if not isinstance(getattr(type(method), name, None), cached_property)}
+    return {name: mark_of(value, kept) for name, value in vars(method).items() if name in own}
 
 
-def _copied(value: Any) -> Any:
-    return copy.deepcopy(value) if isinstance(value, PLAIN_VALUES) else value
+def mark_of(value: Any, kept: set[int]) -> Any:
+    """Plain data that differs once a value has changed; None for None, and what is not looked into.
 
-
-def _same(a: Any, b: Any) -> bool:
-    """Whether a value is as it was; None, and what is neither plain nor a module, counts as the same."""
-    if isinstance(a, nn.Module) or isinstance(b, nn.Module):
-        return a is b
-    if type(a) is not type(b) or not isinstance(a, PLAIN_VALUES):
-        return not isinstance(a, PLAIN_VALUES)
-    if isinstance(a, Tensor):
-        return a.dtype == b.dtype and a.equal(b.to(a.device))
-    if isinstance(a, np.ndarray):
-        return np.array_equal(a, b)
-    if isinstance(a, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return a == b or a != a  # not a number
+    `kept`: by their id, the modules that a checkpoint holds.
+    """
+    match value:
+        case nn.Module():
+            return None if id(value) in kept else (id(value), mark_of(value.state_dict(), kept))
+        case Tensor():
+            if value.layout is not torch.strided:
+                return None
+            content = value.detach().cpu().flatten().view(torch.uint8).numpy().tobytes()
+            return str(value.dtype), tuple(value.shape), hashlib.blake2b(content).digest()
+        case np.ndarray() | np.generic():
+            return str(value.dtype), value.shape, hashlib.blake2b(value.tobytes()).digest()
+        case torch.Generator():
+            return mark_of(value.get_state(), kept)
+        case dict():
+            return "dict", tuple((key, mark_of(each, kept)) for key, each in value.items())
+        case list() | tuple() | deque():
+            return type(value).__name__, tuple(mark_of(each, kept) for each in value)
+        case set() | frozenset():
+            return "set", frozenset(mark_of(each, kept) for each in value)
+        case bool() | int() | float() | complex() | str() | bytes():
+            return type(value).__name__, repr(value)
+    return None
 
 
 def _check_shared_memory(values: list[tuple[str, Any]]) -> None:
@@ -137,12 +149,6 @@ def checked_fit(fit: Fit) -> Fit:
         check_trained(method, [p for p in trained if p.requires_grad])
         check_state(method)
         own_loss, own = method.loss, loss is None or loss == method.loss
-        answers = sum(method.net.plan["sizes"])
-        fail_if(
-            own and net in (None, method.net) and answers != task.n_seen,
-            f"the network of {method.spec.name} answers for {counted(answers, 'class')} of {task.n_seen}: "
-            "`learn` calls self.net.grow(task.n_new, self.generator) before `fit`",
-        )
         checked = _checked_loss(method, loss or own_loss, own)
         if own:
             method.loss = checked  # type: ignore[method-assign, assignment]
@@ -162,15 +168,22 @@ def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
         nonlocal first
         if not first:
             return loss(batch, out, old, task)
+        answers = out.logits.shape[1]
+        fail_if(  # the trial is on a CPU; a GPU would have to wait
+            batch.y.device.type == "cpu" and len(batch.y) and int(batch.y.max()) >= answers,
+            f"the network of {method.spec.name} answers for {counted(answers, 'class')} of {task.n_seen}: "
+            "`learn` calls self.net.grow(task.n_new, self.generator) before `fit`",
+        )
         given = _given(batch, out, old)
         versions = {name: tensor._version for name, tensor in given.items()}
         try:
             terms = loss(batch, out, old, task)
         except AttributeError as error:
+            never = "" if method.spec.distils else ", and later only if its entry says distils=True"
             fail_if(
                 old is None and error.obj is None and error.name in Output.__annotations__,
-                f"the loss of {method.spec.name} asks for the teacher's {error.name}, and there is no "
-                "teacher: its entry says distils=True, and the first task has none",
+                f"the loss of {method.spec.name} asks for the teacher's {error.name}; in the first task "
+                f"there is no teacher{never}: begin with `if old is not None`",
             )
             raise
         changed = [name for name, tensor in given.items() if tensor._version != versions[name]]
@@ -197,7 +210,7 @@ def _given(batch: Batch, out: Output, old: Output | None) -> dict[str, Tensor]:
     given = {"batch.x": batch.x, "batch.y": batch.y, "out.logits": out.logits, "out.features": out.features}
     if old is not None:
         given |= {"old.logits": old.logits, "old.features": old.features}
-    return given
+    return {name: value for name, value in given.items() if isinstance(value, Tensor)}
 
 
 def check_trained(method: Method, trained: Iterable[Tensor]) -> None:

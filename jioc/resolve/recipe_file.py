@@ -88,7 +88,8 @@ def read(path: Path, tell: Callback = ignore) -> Recipe:
     values = files.read(path)
     try:
         misplaced = [name for name in values if name in Config.model_fields.keys() - File.model_fields.keys()]
-        refuse_if(misplaced, f"{' '.join(misplaced[:1])!r} is a setting of runs; it stands under 'base'")
+        place = "in the list 'seeds'" if misplaced[:1] == ["seed"] else "under 'base'"
+        refuse_if(misplaced, f"{' '.join(misplaced[:1])!r} is a setting of runs; it stands {place}")
         file, runs = _as_now(File.model_validate(values)), Runs()
         for script in _scripts(file):
             tell(Note(scripts.note(path, script)))

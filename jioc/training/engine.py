@@ -83,8 +83,8 @@ class Engine:
         given too. Images are mixed where the whole network trains.
         """
         stage = stage or ("first" if task.n_old == 0 else "later")
-        schedule = self.schedules[stage]
-        if schedule.epochs is None:
+        schedule = self.schedules.get(stage)
+        if schedule is None or schedule.epochs is None:
             raise Failed(f"{method.spec.name} fits a stage {stage!r}, which its entry does not have")
         net = method.net if net is None else net
         self._round_teacher(method)

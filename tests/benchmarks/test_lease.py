@@ -1,5 +1,7 @@
 """Runs in the time of a borrowed GPU: which are left, in which order, and which are begun."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,17 @@ def test_a_run_is_taken_once_and_begins_only_if_all_at_work_end_in_time(lease: A
     lease.note(queue[0], 1.0)
     lease.note(queue[1], 1.0)
     assert there.take() is queue[2]
+
+
+def test_nobody_waits_for_a_run_whose_process_has_died(lease: Any, tmp_path: Path) -> None:
+    queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "ab"]
+    died = subprocess.Popen([sys.executable, "-c", ""])
+    died.wait()
+    lease.note(queue[0], 4.0)
+    worker = lease.Worker(queue, time.time(), time.time() + 60, lambda: False)
+    assert worker.may_fit_later()
+    lease.taken(queue[0]).write_text(f"4.0 {died.pid}\n")
+    assert lease.rest(queue[0]) is None and not worker.may_fit_later()
 
 
 def test_runs_that_share_a_gpu_end_later_and_few_do_not_fill_it() -> None:

@@ -57,6 +57,10 @@ def test_a_number_is_an_original_label_whatever_classes_are_called() -> None:
     data = replace(made("digits", 4, 3), classes=["1", "2", "3", "4"])
     assert make(data, tasks=2, order=(3, 0, 1, 2)).classes == ["4", "1", "2", "3"]
     assert make(data, tasks=2, order=("3", "4", "1", "2")).classes == ["3", "4", "1", "2"]
+    with pytest.raises(
+        Refused, match="4 is no label; they are 0 to 3, and a class called 4 stands in quotes"
+    ):
+        make(data, tasks=2, order=(3, 1, 2, 4))
 
 
 @pytest.mark.parametrize(

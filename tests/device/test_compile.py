@@ -29,6 +29,17 @@ def test_an_augmentation_compiles_whole_and_makes_no_constants(word: str) -> Non
     assert called and torch.tensor not in called
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["standard", "autoaugment+cutout"])
+def test_an_augmentation_that_the_compiler_makes_gives_the_same_levels(word: str) -> None:
+    augment = choose_augmentation(Augment(pad=4, flip=True, brightness=0.25), word)
+    x = torch.randint(0, 256, (128, 3, 28, 28), dtype=torch.uint8)
+    draws = augment.draw(128, 28, 28, torch.Generator().manual_seed(0))
+    with compilation.compiling(128):
+        compiled = compilation.maybe_compiled(augment.apply, 128, exact=True)
+    assert compiled is not augment.apply and torch.equal(compiled(x, *draws), augment.apply(x, *draws))
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JIOC_CACHE", str(tmp_path))

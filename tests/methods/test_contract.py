@@ -1,10 +1,13 @@
 """What a method that is not ours must keep to, each rule with its sentence, before a run has a folder."""
 
+import threading
+from collections import deque
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 import jioc
 from helpers.runs import collect_notes, logged
@@ -278,12 +281,16 @@ USUAL = {"LOSS": "loss", "BEFORE": "pass", "LEARN": "super().learn(task, data, f
         ({"AFTER": "self.prev = self.net.head.weight.detach().clone()"}, "slip changes 'prev' as it learns"),
         ({"AFTER": "self.tasks = getattr(self, 'tasks', 0) + 1"}, "slip changes 'tasks' as it learns a task"),
         (
+            {"LEARN": "self.seen = {*getattr(self, 'seen', ()), task.index}"},
+            "slip changes 'seen' as it learns",
+        ),
+        (
             {"BEFORE": "if task.n_old: z[:, : task.n_old] -= 5"},
             "slip changes out.logits in place, which JIOC and read-outs use after it; change a clone",
         ),
         (
             {"BEFORE": "if task.n_old: distill(z[:, : task.n_old], old.logits)"},
-            "slip asks for the teacher's logits, and there is no teacher: its entry says distils=True",
+            "slip asks for the teacher's logits; in the first task there is no teacher, and later only if",
         ),
         ({"LOSS": "losss"}, "slip has no `loss`"),
         (
@@ -293,6 +300,10 @@ USUAL = {"LOSS": "loss", "BEFORE": "pass", "LEARN": "super().learn(task, data, f
         (
             {"AFTER": "fit(self, task, data.alone(), stage='second')"},
             "slip fits a stage 'second', which its entry does not have",
+        ),
+        (
+            {"AFTER": "fit(self, task, data.alone(), stage='third')"},
+            "slip fits a stage 'third', which its entry does not have",
         ),
     ],
     ids=lambda value: str(value)[:30],
@@ -311,21 +322,52 @@ def test_a_usual_slip_gets_a_sentence_before_the_run_begins(
 
 
 @pytest.mark.parametrize(
-    ("was", "now", "same"),
+    ("was", "now"),
     [
-        (None, torch.ones(2), False),
-        (torch.ones(2), torch.ones(2), True),
-        (torch.ones(2), torch.ones(2, dtype=torch.long), False),
-        (np.ones(2), 1.0, False),
-        ([1, {"a": np.ones(2)}], [1, {"a": np.ones(2)}], True),
-        ([1, {"a": np.ones(2)}], [1, {"a": np.zeros(2)}], False),
-        (3, None, True),
-        (float("nan"), float("nan"), True),
-        (None, print, True),
+        (None, torch.ones(2)),
+        (torch.ones(2), torch.ones(2, dtype=torch.long)),
+        (torch.ones(2), torch.ones(2, 1)),
+        (np.ones(2), 1.0),
+        (1.0, np.float64(1.0)),
+        (np.float32(1), np.float32(2)),
+        ([1, {"a": np.ones(2)}], [1, {"a": np.zeros(2)}]),
+        ({1}, {1, 2}),
+        (deque([1]), deque([2])),
+        (b"a", b"b"),
+        (torch.Generator().manual_seed(1), torch.Generator().manual_seed(2)),
+        (nn.Linear(1, 1), nn.Linear(1, 1)),
     ],
 )
-def test_what_changes_is_found_by_its_values(was: object, now: object, same: bool) -> None:
-    assert contract._same(now, was) is same
+def test_what_has_changed_has_another_mark(was: object, now: object) -> None:
+    assert contract.mark_of(was, set()) != contract.mark_of(now, set())
+
+
+NET = nn.Linear(1, 1)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        torch.tensor([float("nan"), 1.0], dtype=torch.bfloat16),
+        np.array([float("nan")]),
+        [1, {"a": np.ones(2), "b": (float("nan"), None)}],
+        torch.ones(2, 3).T,
+        torch.tensor(True),
+        {"lock": threading.Lock(), "call": print},
+        [torch.ones(1, requires_grad=True) * 2],
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_has_not_changed_has_its_mark(value: object) -> None:
+    assert contract.mark_of(value, set()) == contract.mark_of(value, set())
+
+
+def test_a_module_changes_in_place_unless_a_checkpoint_holds_it() -> None:
+    before = [contract.mark_of([NET], held) for held in (set(), {id(NET)})]
+    with torch.no_grad():
+        NET.weight += 1
+    after = [contract.mark_of([NET], held) for held in (set(), {id(NET)})]
+    assert before[0] != after[0] and before[1] == after[1]
 
 
 def test_what_each_task_sets_anew_is_scratch(tmp_path: Path) -> None:

@@ -196,7 +196,7 @@ def curve_of(name: str, factor: Tensor) -> Tensor:
 def contrast(grey: Tensor, factor: Tensor) -> Tensor:
     """Away from the mean of the luma."""
     pixels = grey.shape[2] * grey.shape[3]
-    mean = ((2 * grey.sum((1, 2, 3), dtype=torch.double) + pixels) / (2 * pixels)).floor()
+    mean = (2 * grey.sum((1, 2, 3), dtype=torch.long) + pixels) // (2 * pixels)  # a half goes up
     return blend(mean.float()[:, None, None, None], every_level(grey.device), factor)[:, 0]
 
 

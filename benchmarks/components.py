@@ -1,6 +1,7 @@
 """What each component adds to DER and iCaRL on a hold-out, from results/components.csv and readings.csv.
 
-    python benchmarks/components.py    prints the table of docs/results/components.md
+    python benchmarks/components.py             prints the table of docs/results/components.md
+    python benchmarks/components.py --choose    chooses the settings of `best`, by the rule of that page
 
 A gain is the mean over the tasks that both runs of every seed have learnt; with fewer than ten, their number
 is in brackets. The first row has the averages of the hosts themselves. Each class counts alike where both
@@ -13,18 +14,22 @@ import itertools
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import printing
 from keep import BY_CLASS
+from minutes import FEWER
 from readings_on_hosts import over_shared_tasks, shown
 
 from jioc.config import Values, index
+from jioc.errors import refuse_if
 from jioc.methods import SPECS
 from jioc.resolve import columns, components
 
 RESULTS = Path(__file__).parent / "results"
 PLACES = {"balanced": columns.RES32_LARGE, "long tail": columns.RES32_TAIL}
 BY_IMAGE = " †"
+CLEAR = 0.4  # points by which a cosine has to be better than the usual schedule
 
 
 @dataclass
@@ -119,8 +124,45 @@ def table(results: Path = RESULTS) -> str:
     return "\n".join(lines)
 
 
+# --- the choice of `best` ---
+
+
+def choose(results: Path = RESULTS) -> str:
+    """Choose a weight decay by seed 1, then the schedule of the later tasks by all seeds; tell both."""
+    runs = read(results)
+    by_strength = {
+        f"{strength:g}": fmean(reached(runs, later, strength, ["1"]) for later in components.LATER)
+        for strength in components.STRENGTHS
+    }
+    strength = max(by_strength, key=lambda word: by_strength[word])
+    lines = [f"{word:8} {mean:.2f}" for word, mean in by_strength.items()]
+    lines.append(f"weight decay: {strength}")
+    rows = [components.deciding(later, float(strength)) for later in components.LATER]
+    names = [f"{column.prefix}-der-{row}" for column, row in itertools.product(PLACES.values(), rows)]
+    seeds = sorted(set.intersection(*({*of(runs, name)} for name in names)))
+    usual, cosine = (reached(runs, later, float(strength), seeds) for later in components.LATER)
+    lines += [f"{'steps':8} {usual:.2f}", f"{'cosine':8} {cosine:.2f}"]
+    lines.append(f"decay: {'cosine' if cosine >= usual + CLEAR else 'steps'}, by seeds {', '.join(seeds)}")
+    return "\n".join(lines)
+
+
+def reached(runs: Runs, later: str, strength: float, seeds: list[str]) -> float:
+    """The accuracy of a deciding row: the mean over both columns, the first tasks and the seeds."""
+    figures = []
+    for column, seed in itertools.product(PLACES.values(), seeds):
+        name = f"{column.prefix}-der-{components.deciding(later, strength)}"
+        lines = of(runs, name).get(seed, [])
+        tasks = max((line.by_class for line in lines), key=len, default=[])
+        refuse_if(len(tasks) < FEWER, f"{name}-seed{seed} is not kept with {FEWER} tasks")
+        figures.append(fmean(tasks[:FEWER]))
+    return fmean(figures)
+
+
 def main(argv: list[str] | None = None) -> int:
-    return printing.main(__doc__, table, argv)
+    parser = printing.parser(__doc__)
+    parser.add_argument("--choose", dest="told", action="store_const", const=choose, default=table)
+    told = parser.parse_args(argv).told
+    return printing.answered(lambda: print(told()))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,14 @@ ALONE: dict[str, Values] = {
     "weight-decay": DECAY,
 }
 LATER: dict[str, Values] = {"": {}, "later-cosine-": {"later.decay": "cosine"}}
+STRENGTHS = (5e-4, 1e-3, 2e-3)
+
+
+def deciding(later: str, strength: float) -> str:
+    """Name a row that `best` is chosen from: the schedule of the later tasks, and their weight decay."""
+    return f"{later}weight-decay-{strength:g}-head"
+
+
 COMBINED: dict[str, Values] = {
     "together": TOGETHER,
     "together-head": TOGETHER | HEAD,
@@ -38,8 +46,8 @@ COMBINED: dict[str, Values] = {
     "together-head-adjust": TOGETHER | HEAD | {"adjust": 1},
     "together-adjust": TOGETHER | ADJUST,
 } | {  # the first task stays as it is, so that these differ by less chance
-    f"{word}weight-decay-{strength:g}-head": decay | {"later.weight_decay": strength} | HEAD
-    for (word, decay), strength in itertools.product(LATER.items(), (5e-4, 0.001, 0.002))
+    deciding(word, strength): decay | {"later.weight_decay": strength} | HEAD
+    for (word, decay), strength in itertools.product(LATER.items(), STRENGTHS)
 }
 UNAUGMENTED = ALONE | COMBINED
 TAILED = {name: ALONE[name] for name in ("none", "adjust-1", "adjust-1.5", "rebalance-head")} | COMBINED

@@ -8,6 +8,7 @@ import pytest
 
 from helpers.results import keep, made
 from helpers.scripts import script
+from jioc.errors import Refused
 
 COLUMN = "cifar100-lt-resnet32-1000"
 HEADS = 'run,after each task,"by class, after each task"'
@@ -80,3 +81,28 @@ def test_runs_that_a_grid_stopped_after_six_tasks_are_kept_and_compared(tmp_path
     six = [fmean(row["cnn"]["per_class"]) for row in host["tasks"]][:6]
     gain = f"{fmean(expected) - fmean(six):+.2f} (6)"
     assert cells(tmp_path, "DER, balanced")["ema"][0] == gain
+
+
+def test_best_is_chosen_by_strength_first_and_then_by_schedule(tmp_path: Path) -> None:
+    """A cosine has to be 0.4 points better over the seeds that all its rows have; only six tasks count."""
+
+    def kept(later: str, strength: str, seed: int, balanced: float, tail: float) -> list[str]:
+        row = f"der-{later}weight-decay-{strength}-head-seed{seed}"
+        figures = {"cifar100-resnet32-2000": f"{balanced} " * 6 + "0 0", COLUMN: f"{tail} " * 6}
+        return [f"{column}-{row},{of},{of}" for column, of in figures.items()]
+
+    rows = kept("", "0.0005", 1, 70, 60) + kept("later-cosine-", "0.0005", 1, 75, 60)
+    rows += kept("", "0.001", 1, 72, 63) + kept("later-cosine-", "0.001", 1, 72, 62)
+    rows += kept("", "0.002", 1, 72, 62) + kept("later-cosine-", "0.002", 1, 71, 61)
+    choose = script("components").choose
+    told = choose(sheets(tmp_path, HEADS, components=rows)).splitlines()
+    assert told[:3] == ["0.0005   66.25", "0.001    67.25", "0.002    66.50"]
+    assert told[3] == "weight decay: 0.001" and told[-1] == "decay: steps, by seeds 1"
+    rows += kept("", "0.001", 2, 70, 60) + kept("later-cosine-", "0.001", 2, 71.5, 61)
+    assert choose(sheets(tmp_path, HEADS, components=rows)).endswith("decay: steps, by seeds 1, 2")
+    rows += kept("", "0.001", 3, 70, 60) + kept("later-cosine-", "0.001", 3, 71, 60.5)
+    assert choose(sheets(tmp_path, HEADS, components=rows)).endswith("decay: cosine, by seeds 1, 2, 3")
+    with pytest.raises(Refused, match="0.002-head-seed1 is not kept with 6 tasks"):
+        choose(
+            sheets(tmp_path, HEADS, components=[row for row in rows if "later" in row or "0.002" not in row])
+        )

@@ -1,7 +1,7 @@
 """What each component adds to DER and iCaRL on a hold-out, from results/components.csv and readings.csv.
 
     python benchmarks/components.py             prints the table of docs/results/components.md
-    python benchmarks/components.py --choose    chooses the settings of `best`, by the rule of that page
+    python benchmarks/components.py --choose    chooses `best` by that page's rule: prints a recipe
 
 A gain is the mean over the tasks that both runs of every seed have learnt; with fewer than ten, their number
 is in brackets. The first row has the averages of the hosts themselves. Each class counts alike where both
@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import fmean
 
 import printing
+import yaml
 from keep import BY_CLASS
 from minutes import FEWER
 from readings_on_hosts import over_shared_tasks, shown
@@ -29,7 +30,7 @@ from jioc.resolve import columns, components
 RESULTS = Path(__file__).parent / "results"
 PLACES = {"balanced": columns.RES32_LARGE, "long tail": columns.RES32_TAIL}
 BY_IMAGE = " †"
-CLEAR = 0.4  # points by which a cosine has to be better than the usual schedule
+STRENGTHS = components.STRENGTHS
 
 
 @dataclass
@@ -128,32 +129,39 @@ def table(results: Path = RESULTS) -> str:
 
 
 def choose(results: Path = RESULTS) -> str:
-    """Choose a weight decay by seed 1, then the schedule of the later tasks by all seeds; tell both."""
+    """Choose the settings of `best`; make the recipe that runs them on the test set, with what decided."""
     runs = read(results)
-    by_strength = {
-        f"{strength:g}": fmean(reached(runs, later, strength, ["1"]) for later in components.LATER)
-        for strength in components.STRENGTHS
-    }
-    strength = max(by_strength, key=lambda word: by_strength[word])
-    lines = [f"{word:8} {mean:.2f}" for word, mean in by_strength.items()]
-    lines.append(f"weight decay: {strength}")
-    rows = [components.deciding(later, float(strength)) for later in components.LATER]
-    names = [f"{column.prefix}-der-{row}" for column, row in itertools.product(PLACES.values(), rows)]
-    seeds = sorted(set.intersection(*({*of(runs, name)} for name in names)))
-    usual, cosine = (reached(runs, later, float(strength), seeds) for later in components.LATER)
-    lines += [f"{'steps':8} {usual:.2f}", f"{'cosine':8} {cosine:.2f}"]
-    lines.append(f"decay: {'cosine' if cosine >= usual + CLEAR else 'steps'}, by seeds {', '.join(seeds)}")
-    return "\n".join(lines)
+
+    def gain(*pairs: tuple[str, str]) -> float:
+        return fmean(reached(runs, one) - reached(runs, other) for one, other in pairs)
+
+    usual, cosine = components.LATER
+    rows = [(components.deciding(cosine, each), components.deciding(usual, each)) for each in STRENGTHS]
+    means = [fmean(reached(runs, row) for row in pair) for pair in rows]
+    strength = STRENGTHS[means.index(max(means))]
+    parts: list[tuple[Values, float, float]] = [  # what it adds, and from where it joins
+        (components.LATER[cosine], gain(*rows), 0.4),
+        (components.HEAD, gain((rows[0][1], "weight-decay"), ("together-head", "together")), 0.0),
+        (components.CHANGES["adjust-1"], gain(("together-head-adjust", "together-head")), 0.5),
+    ]
+    settings: Values = {"method": "der", "later.weight_decay": strength}
+    for change, added, least in parts:
+        if added >= least:
+            settings |= change
+    reasons = [f"# --weight-decay {each:g}: {mean:.2f}" for each, mean in zip(STRENGTHS, means, strict=True)]
+    reasons += [f"# {flags(change)}: {added:+.2f}, joins from {least}" for change, added, least in parts]
+    made = components.best(settings, {}) | components.best(settings, components.AUTO)
+    return "\n".join([*reasons, yaml.safe_dump({"runs": made}, sort_keys=False)])
 
 
-def reached(runs: Runs, later: str, strength: float, seeds: list[str]) -> float:
-    """The accuracy of a deciding row: the mean over both columns, the first tasks and the seeds."""
+def reached(runs: Runs, row: str) -> float:
+    """The accuracy of a row of DER with seed 1: the mean over both columns and the first tasks."""
     figures = []
-    for column, seed in itertools.product(PLACES.values(), seeds):
-        name = f"{column.prefix}-der-{components.deciding(later, strength)}"
-        lines = of(runs, name).get(seed, [])
+    for column in PLACES.values():
+        name = f"{column.prefix}-der-{row}"
+        lines = of(runs, name).get("1", [])
         tasks = max((line.by_class for line in lines), key=len, default=[])
-        refuse_if(len(tasks) < FEWER, f"{name}-seed{seed} is not kept with {FEWER} tasks")
+        refuse_if(len(tasks) < FEWER, f"{name}-seed1 is not kept with {FEWER} tasks")
         figures.append(fmean(tasks[:FEWER]))
     return fmean(figures)
 

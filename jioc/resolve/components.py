@@ -50,7 +50,9 @@ COMBINED: dict[str, Values] = {
     for (word, decay), strength in itertools.product(LATER.items(), STRENGTHS)
 }
 UNAUGMENTED = ALONE | COMBINED
-TAILED = {name: ALONE[name] for name in ("none", "adjust-1", "adjust-1.5", "rebalance-head")} | COMBINED
+TAILED = {
+    name: ALONE[name] for name in ("none", "adjust-1", "adjust-1.5", "rebalance-head", "weight-decay")
+} | COMBINED
 EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmentation, on boards of its own
     "half-size": {"memory_bytes": 2000 * IMAGE, "exemplar_size": "half"},
     "mixup": {"mix": "mixup"},
@@ -93,14 +95,11 @@ def components_long_tail() -> Runs:
     return study(RES32_TAIL, TAILED)
 
 
-def best(change: Values) -> Runs:
-    """The preset that the study chose, on both columns."""
-    preset = PRESETS["best"]
+def best(settings: Values, change: Values) -> Runs:
+    """What the study chose, on both columns, and once more with a change."""
     suffix = "".join(f"-{value}" for value in change.values())
     return {
-        f"{column.prefix}-best{suffix}": changed(
-            column.values(str(preset.settings["method"])), preset.settings | change
-        )
+        f"{column.prefix}-best{suffix}": changed(column.values(str(settings["method"])), settings | change)
         for column in (RES32_LARGE, RES32_TAIL)
     }
 
@@ -159,9 +158,9 @@ def recipes() -> list[Recipe]:
         Recipe("lt-cil", "LT-CIL's protocol: long tail, 50 classes, 5 or 10 tasks", lt_cil, seeds=(1,)),
     ]
     if "best" in PRESETS:
-        augmented: Values = {"augment": "autoaugment"}
+        settings = PRESETS["best"].settings
         every += [
-            Recipe("best", "the components that won, both columns", lambda: best({})),
-            Recipe("best-augmented", "the same with AutoAugment", lambda: best(augmented)),
+            Recipe("best", "the components that won, both columns", lambda: best(settings, {})),
+            Recipe("best-augmented", "the same with AutoAugment", lambda: best(settings, AUTO)),
         ]
     return every

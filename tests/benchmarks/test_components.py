@@ -5,10 +5,15 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+import yaml
 
 from helpers.results import keep, made
 from helpers.scripts import script
+from jioc.config import Values, make
+from jioc.config.values import differences, plain
 from jioc.errors import Refused
+from jioc.resolve import components, presets, recipes
+from jioc.resolve.derive import resolve
 
 COLUMN = "cifar100-lt-resnet32-1000"
 HEADS = 'run,after each task,"by class, after each task"'
@@ -83,26 +88,73 @@ def test_runs_that_a_grid_stopped_after_six_tasks_are_kept_and_compared(tmp_path
     assert cells(tmp_path, "DER, balanced")["ema"][0] == gain
 
 
-def test_best_is_chosen_by_strength_first_and_then_by_schedule(tmp_path: Path) -> None:
-    """A cosine has to be 0.4 points better over the seeds that all its rows have; only six tasks count."""
+def decided(rows: dict[str, tuple[float, float]]) -> list[str]:
+    """Lines of the rows that decide: their accuracy, balanced and on the long tail."""
+    return [
+        f"{column}-der-{row}-seed1,{told},{told}"
+        for row, figures in rows.items()
+        for column, figure in zip(("cifar100-resnet32-2000", COLUMN), figures, strict=True)
+        for told in [f"{figure} " * 6 + "0 0"]  # what comes later does not count
+    ]
 
-    def kept(later: str, strength: str, seed: int, balanced: float, tail: float) -> list[str]:
-        row = f"der-{later}weight-decay-{strength}-head-seed{seed}"
-        figures = {"cifar100-resnet32-2000": f"{balanced} " * 6 + "0 0", COLUMN: f"{tail} " * 6}
-        return [f"{column}-{row},{of},{of}" for column, of in figures.items()]
 
-    rows = kept("", "0.0005", 1, 70, 60) + kept("later-cosine-", "0.0005", 1, 75, 60)
-    rows += kept("", "0.001", 1, 72, 63) + kept("later-cosine-", "0.001", 1, 72, 62)
-    rows += kept("", "0.002", 1, 72, 62) + kept("later-cosine-", "0.002", 1, 71, 61)
-    choose = script("components").choose
-    told = choose(sheets(tmp_path, HEADS, components=rows)).splitlines()
-    assert told[:3] == ["0.0005   66.25", "0.001    67.25", "0.002    66.50"]
-    assert told[3] == "weight decay: 0.001" and told[-1] == "decay: steps, by seeds 1"
-    rows += kept("", "0.001", 2, 70, 60) + kept("later-cosine-", "0.001", 2, 71.5, 61)
-    assert choose(sheets(tmp_path, HEADS, components=rows)).endswith("decay: steps, by seeds 1, 2")
-    rows += kept("", "0.001", 3, 70, 60) + kept("later-cosine-", "0.001", 3, 71, 60.5)
-    assert choose(sheets(tmp_path, HEADS, components=rows)).endswith("decay: cosine, by seeds 1, 2, 3")
-    with pytest.raises(Refused, match="0.002-head-seed1 is not kept with 6 tasks"):
-        choose(
-            sheets(tmp_path, HEADS, components=[row for row in rows if "later" in row or "0.002" not in row])
+ROWS = {
+    "weight-decay-0.0005-head": (70, 60),
+    "weight-decay-0.001-head": (72, 63),
+    "weight-decay-0.002-head": (72, 62),
+    "later-cosine-weight-decay-0.0005-head": (75, 60),
+    "later-cosine-weight-decay-0.001-head": (72, 62),
+    "later-cosine-weight-decay-0.002-head": (69, 60),
+    "weight-decay": (69, 61.5),
+    "together": (70, 60),
+    "together-head": (71, 60),
+    "together-head-adjust": (70, 61.8),
+}
+
+
+def chosen(folder: Path, **others: tuple[float, float]) -> Values:
+    """The settings of `best` on the balanced column, where other rows than these decide."""
+    rows = ROWS | {name.replace("_", "-"): figures for name, figures in others.items()}
+    sheets(folder, HEADS, components=decided(rows))
+    runs: dict[str, Values] = yaml.safe_load(script("components").choose(folder))["runs"]
+    return runs["cifar100-resnet32-2000-best"]
+
+
+def test_best_is_chosen_by_the_rule_of_the_page(tmp_path: Path) -> None:
+    """A strength over both schedules, a new head unless it loses, adjusted logits from 0.5 points on."""
+    found = chosen(tmp_path)
+    assert found["rebalance"] == "head" and found["later"] == {"weight_decay": 0.001}
+    assert "adjust" not in found
+    assert "rebalance" not in chosen(tmp_path, weight_decay=(69, 62.1))
+    assert chosen(tmp_path, together_head_adjust=(70, 62.1))["adjust"] == 1
+    with pytest.raises(Refused, match="together-head-adjust-seed1 is not kept with 6 tasks"):
+        script("components").choose(
+            sheets(tmp_path, HEADS, components=[line for line in decided(ROWS) if "adjust" not in line])
         )
+
+
+@pytest.mark.parametrize(("tail", "joins"), [(60.0, False), (64.0, True)])
+def test_a_cosine_joins_from_0_4_points_on(tmp_path: Path, tail: float, joins: bool) -> None:
+    cosine = {name: (72.0, tail) for name in ROWS if name.startswith("later")}
+    rows = {name: (71.0, 61.0) for name in ROWS if name.startswith("weight")}
+    sheets(tmp_path, HEADS, components=decided(ROWS | rows | cosine))
+    (told,) = {
+        run["later"].get("decay")
+        for run in yaml.safe_load(script("components").choose(tmp_path))["runs"].values()
+    }
+    assert told == ("cosine" if joins else None)
+
+
+def test_what_is_chosen_is_what_its_preset_will_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sheets(tmp_path, HEADS, components=decided(ROWS))
+    (tmp_path / "best.yaml").write_text(script("components").choose(tmp_path))
+    printed = recipes.find_recipe(str(tmp_path / "best.yaml"))
+    settings: Values = {"method": "der", "rebalance": "head", "later.weight_decay": 0.001}
+    monkeypatch.setitem(presets.PRESETS, "best", presets.Preset("best", "", settings))
+    made = [recipe for recipe in components.recipes() if recipe.name.startswith("best")]
+    theirs = made[0].make() | made[1].make()
+    assert list(printed.make()) == list(theirs)
+    for name, run in printed.make().items():
+        ours, preset = (plain(resolve(make(**values))) for values in (run, theirs[name]))
+        assert not differences(ours, preset)
+    assert printed.seeds == made[0].seeds == made[1].seeds

@@ -91,7 +91,7 @@ def jobs(column: columns.Column, seed: int = 1) -> dict[str, Config]:
 
 def cifar() -> str:
     """The CIFAR columns as the tables have them, each with its minutes and its command."""
-    lines = [["column", "million steps", "minutes", "command"], ["---", "---:", "---:", "---"]]
+    lines = [["column", "million images", "minutes", "command"], ["---", "---:", "---:", "---"]]
     for column, rows, seed in WANTED:
         configs = [config for row, config in jobs(column, seed).items() if row in rows]
         name, command = column.prefix, f"jioc grid columns --only {column.prefix} --seeds {seed}"
@@ -138,7 +138,7 @@ FEWER = 6  # tasks of a first look, `--stop-after 6`
 
 def components() -> str:
     """A line for each run of the two studies of components, and one for each study."""
-    heads = ["run", "million steps", "minutes", f"minutes, {FEWER} tasks"]
+    heads = ["run", "million images", "minutes", f"minutes, {FEWER} tasks"]
     lines = [heads, ["---"] + ["---:"] * 3]
     for name in ("components", "components-long-tail"):
         configs = {run: resolve(make(**values)) for run, values in recipes.find_recipe(name).make().items()}

@@ -1,5 +1,6 @@
 """The page of tables 2 and 3: far baselines are explained, the paper's oddities found, minutes estimated."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,37 @@ def test_the_page_of_results_counts_cells_and_columns_as_they_are() -> None:
     told = coverage.summary(cells)
     assert told.startswith("all 100 cells on CIFAR are run") and "All ten columns on CIFAR" in page
     assert told.split("; ")[2] in page
+
+
+def test_the_page_names_the_cells_whose_runs_are_of_older_code() -> None:
+    """Who runs one of them again has to change docs/coverage.md, "Older code"."""
+    older = {
+        "comparison/cifar100-lt-resnet32-1000-ssil-none-seed1": "f5054ccb502f",
+        "comparison/cifar100-lt-resnet32-1000-bic-none-seed1": "f5054ccb502f",
+        "comparison/cifar100-lt-resnet32-1000-bic-pycil-seed1": "f5054ccb502f",
+        "columns/cifar100-lt-resnet18-1000-bic-none-seed1": "45969150adaf",
+    }
+    results = script("gains").RESULTS
+    kept = {
+        str(run.path.parent.relative_to(results)): run.result.commit for run in script("once").read(results)
+    }
+    assert {name: kept[name] for name in older} == older
+
+
+def test_the_page_counts_the_runs_that_shared_memory() -> None:
+    asked = ["git", "-C", str(ROOT), "rev-list", "--abbrev-commit", "--abbrev=12", "cb72415"]
+    before = subprocess.run(asked, capture_output=True, text=True)
+    if before.returncode:
+        pytest.skip("needs a checkout with its history")
+    older = set(before.stdout.split()[1:])
+    commits = [
+        one.result.commit
+        for cell in script("cells").read()
+        for g in cell.groups.values()
+        for one in g.complete
+    ]
+    page = (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")
+    assert f"{sum(commit in older for commit in commits)} of the {len(commits)} runs are older" in page
 
 
 def test_the_papers_oddities_are_found() -> None:

@@ -192,3 +192,8 @@ def test_a_kept_average_is_that_of_its_tasks() -> None:
         for name, accuracies in run.readouts.items():
             mean = sum(one.all for one in accuracies) / len(accuracies)
             assert run.result.average[name] == pytest.approx(mean), (run.path, name)
+
+
+def test_every_kept_result_has_the_command_and_the_machine_of_its_run() -> None:
+    for run in script("once").read(script("gains").RESULTS):
+        assert run.result.command and run.result.environment["device"], run.path

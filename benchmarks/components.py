@@ -133,11 +133,11 @@ def choose(results: Path = RESULTS) -> str:
     runs = read(results)
 
     def gain(*pairs: tuple[str, str]) -> float:
-        return fmean(reached(runs, one) - reached(runs, other) for one, other in pairs)
+        return round(fmean(reached(runs, one) - reached(runs, other) for one, other in pairs), 2)
 
     usual, cosine = components.LATER
     rows = [(components.deciding(cosine, each), components.deciding(usual, each)) for each in STRENGTHS]
-    means = [fmean(reached(runs, row) for row in pair) for pair in rows]
+    means = [round(fmean(reached(runs, row) for row in pair), 2) for pair in rows]
     strength = STRENGTHS[means.index(max(means))]
     parts: list[tuple[Values, float, float]] = [  # what it adds, and from where it joins
         (components.LATER[cosine], gain(*rows), 0.4),

@@ -22,9 +22,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,9 +62,22 @@ class Entry:
     tasks: int | None  # after which to stop; None: all
 
     @property
+    def of(self) -> int:
+        """The tasks that are wanted."""
+        return self.tasks or len(minutes.sizes(self.job.config))
+
+    @property
     def learnt(self) -> bool:
         """Whether the run's folder holds all that is wanted of it."""
-        return tasks_learnt(self.job) >= (self.tasks or len(minutes.sizes(self.job.config)))
+        return tasks_learnt(self.job) >= self.of
+
+    def left(self, tasks: float) -> float:
+        """The minutes that are left after so many tasks."""
+        whole, part = int(tasks), tasks % 1
+        behind = [
+            minutes.minutes(self.job.config, task) if task else 0.0 for task in (whole, whole + 1, self.of)
+        ]
+        return self.minutes * (1 - (behind[0] + part * (behind[1] - behind[0])) / behind[2])
 
 
 # --- what is left ---
@@ -167,11 +180,12 @@ class Worker:
         say(f"ended {job.name}, {time.time() - begun:.0f} s")
         if not isinstance(outcome, LearntEnough):
             tidy(job.folder)
-        note(entry, 0.0)
+        note(entry, 0.0, (rest(entry) or (0.0, 0.0))[1])
 
     def may_fit_later(self) -> bool:
         """Whether some run is left, and others are at work, which may end sooner than expected."""
-        return not all(taken(entry).exists() for entry in self.queue) and any(map(rest, self.queue))
+        at_work = any(left for left, _ in filter(None, map(rest, self.queue)))
+        return at_work and not all(taken(entry).exists() for entry in self.queue)
 
     def take(self) -> Entry | None:
         """Take the first run of the queue that no process has and that fits, for this one."""
@@ -182,17 +196,18 @@ class Worker:
             place.parent.mkdir(parents=True, exist_ok=True)
             with suppress(FileExistsError):  # another process was quicker
                 place.touch(exist_ok=False)
-                note(entry, entry.minutes)
+                note(entry, *[entry.left(tasks_learnt(entry.job))] * 2)
                 return entry
         return None
 
     def fits(self, entry: Entry) -> bool:
         """Whether a run, and all that are at work beside it, would end in time."""
-        known = [(each.minutes, rest(each)) for each in self.queue]
-        at_work = [left for _, left in known if left]
-        done = sum(cost - left for cost, left in known if left is not None)
+        known = [left for each in self.queue if (left := rest(each)) is not None]
+        at_work = [now for now, _ in known if now]
+        done = sum(at_first - now for now, at_first in known)
         pace = (done + TRUST) / ((time.time() - self.begun) / 60 + TRUST)
-        return time.time() + 60 * until_all_end([*at_work, entry.minutes]) / pace < self.end
+        ends = until_all_end([*at_work, entry.left(tasks_learnt(entry.job))]) / pace
+        return time.time() + 60 * ends < self.end
 
 
 def until_all_end(minutes_left: list[float]) -> float:
@@ -215,21 +230,21 @@ def taken(entry: Entry) -> Path:
     return entry.job.folder.parent / f"{entry.job.name}.taken"
 
 
-def note(entry: Entry, left: float) -> None:
-    """Note what is left of a run that this process has taken, in minutes."""
-    write(taken(entry), f"{left:.4f} {os.getpid()}\n".encode())
+def note(entry: Entry, left: float, at_first: float) -> None:
+    """Note what is left of a run that this process has taken, and what was when this lease began it."""
+    write(taken(entry), f"{left:.4f} {at_first:.4f} {os.getpid()}\n".encode())
 
 
-def rest(entry: Entry) -> float | None:
-    """What is left of a run; None if no process has taken it, it failed, or its process has died."""
+def rest(entry: Entry) -> tuple[float, float] | None:
+    """What is left of a run, and what was at first; None if nobody has taken it, or it failed or died."""
     try:
         text = taken(entry).read_text()
     except FileNotFoundError:
         return None
     if text == FAILED:
         return None
-    left, _, process = text.partition(" ")
-    return float(left or entry.minutes) if not process or is_alive(int(process)) else None
+    left, at_first, process = text.split() or (entry.minutes, entry.minutes, os.getpid())
+    return (float(left), float(at_first)) if is_alive(int(process)) else None
 
 
 def is_alive(process: int) -> bool:
@@ -245,12 +260,11 @@ def follow(entry: Entry) -> Callable[[Job], Callback]:
 
     def watch(job: Job) -> Callback:
         config, last = job.config, 0.0
-        of = entry.tasks or len(minutes.sizes(config))
-        behind = [0.0, *(minutes.minutes(config, task) for task in range(1, of + 1))]  # after each task
         work: Workload | None = None
+        at_first: float | None = None
 
         def tell(event: Event) -> None:
-            nonlocal work, last
+            nonlocal work, last, at_first
             match event:
                 case Start():
                     work = Workload(config, find_method(config.method), event)
@@ -259,8 +273,9 @@ def follow(entry: Entry) -> Callable[[Job], Callback]:
                 case Epoch(task=task) if work is not None:
                     work.update(event)
                     if time.time() > last + EVERY:
-                        passed = behind[task - 1] + work.share(task) * (behind[task] - behind[task - 1])
-                        note(entry, entry.minutes * (1 - passed / behind[-1]))
+                        left = entry.left(task - 1 + work.share(task))
+                        at_first = left if at_first is None else at_first
+                        note(entry, left, at_first)
                         last = time.time()
 
         return tell
@@ -287,11 +302,10 @@ def work_until(queue: list[Entry], at_once: int, begun: float, end: float) -> No
     with signals(end - time.time()) as stop:
         assert stop.until is not None
         worker = Worker(queue, begun, time.time() + stop.until - time.monotonic(), stop)
-        threads = [threading.Thread(target=worker.work) for _ in range(at_once)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        with ThreadPoolExecutor(at_once) as pool:
+            ends = [pool.submit(worker.work) for _ in range(at_once)]
+        for end in ends:
+            end.result()
     fail_if(worker.failed, f"{counted(worker.failed, 'run')} failed")
 
 
@@ -302,7 +316,7 @@ def run_processes(argv: list[str], number: int, out: Path, lease: tuple[float, f
     command = [sys.executable, __file__, *argv, "--lease", *map(str, lease)]
     processes = [subprocess.Popen(command, start_new_session=True) for _ in range(number)]
     with signals() as stop:
-        while any(process.poll() is None for process in processes):
+        while any([process.poll() is None for process in processes]):  # each, or one that died would stay
             time.sleep(0.2)
             if stop():
                 for process in processes:

@@ -9,7 +9,9 @@ from typing import TypeGuard
 from jioc.text import printable, shortened
 
 NEAR = 0.61  # how like two words are where one may be meant by the other
-BEGUN = 3  # letters, dashes included: a longer word may be the beginning of the one that was meant
+SHORTEST_BEGINNING = (
+    3  # letters, dashes included: a longer word may be the beginning of the one that was meant
+)
 
 
 class Refused(Exception):
@@ -72,7 +74,7 @@ def os_errors(sentence: str, kind: type[Refused] = Refused) -> Iterator[None]:
 def unknown(kind: str, word: str, known: Iterable[str]) -> Refused:
     """The refusal of an unknown word. It suggests one that it begins, or the nearest, or lists them all."""
     names = sorted(known)
-    begun = [name for name in names if len(word) > BEGUN and name.startswith(word)]
+    begun = [name for name in names if len(word) > SHORTEST_BEGINNING and name.startswith(word)]
     near = sorted(begun, key=len) or get_close_matches(word, names, n=1, cutoff=NEAR)
     hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names) or 'none'}"
     return Refused(f"unknown {kind} {word!r}; {hint}")

@@ -65,7 +65,7 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     if config.order is None:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
-    order = []
+    order, numbered = [], any(name.isdecimal() for name in dataset.classes)
     for text in config.order:  # an original label; or a name, which may have spaces, or several names
         if isinstance(text, int):
             in_quotes = f", and a class called {text} stands in quotes" * (str(text) in known)
@@ -80,7 +80,9 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     refuse_if(
         sorted(order) != list(range(n)),
         f"--order names {counted(len(set(order)), 'class')} in {counted(len(order), 'place')}; "
-        f"{dataset.name} has {n}, each to be named once",
+        f"{dataset.name} has {n}, each to be named once"
+        + "; a number in a file or in quotes is the name of one"
+        * numbered,
     )
     return order
 

@@ -32,17 +32,14 @@ class Method:
 
     spec: ClassVar[Spec]
     persistent: ClassVar[tuple[str, ...]] = ("net", "teacher", "means")
-    scratch: ClassVar[tuple[str, ...]] = ()  # what is set anew before it is used
     for_learning: ClassVar[tuple[str, ...]] = ("teacher",)  # of these, what a model that only answers lacks
     made: dict[str, Any] | None = None  # shapes of its own modules after `__init__`; None: not checked
-    begun: dict[str, Any]  # what `__init__` has set that `persistent` does not name
 
     def __init_subclass__(cls) -> None:
-        for place in ("persistent", "scratch"):
-            if isinstance(own := getattr(cls, place), str):
-                raise TypeError(f"`{place}` is {own!r}; names are needed, such as ({own!r},)")
-            named = [name for base in reversed(cls.__mro__) for name in base.__dict__.get(place, ())]
-            setattr(cls, place, tuple(dict.fromkeys(named)))
+        if isinstance(own := cls.persistent, str):
+            raise TypeError(f"`persistent` is {own!r}; names are needed, such as ({own!r},)")
+        named = [name for base in reversed(cls.__mro__) for name in base.__dict__.get("persistent", ())]
+        cls.persistent = tuple(dict.fromkeys(named))
 
     def __init__(
         self,
@@ -100,7 +97,7 @@ class Method:
         return teacher_out
 
     def before_step(self, task: Task, epoch: int, epochs: int, step: int) -> None:
-        """Change in place, before every training step, the tensors (in `scratch`) that depend on time."""
+        """Change in place, before every training step, the tensors that depend on time."""
 
     # --- the order of events when a task arrives ------------------------------------------------
 
@@ -161,9 +158,9 @@ class Method:
 
 
 def own_tensors(method: Method) -> list[Tensor]:
-    """The tensors that `persistent` names beside networks: a loss may change them."""
-    values = (getattr(method, name, None) for name in method.persistent)
-    return [tensor for value in values if not isinstance(value, Net) for tensor in tensors(value)]
+    """The tensors that `persistent` names beside the network and its teacher: a loss may change them."""
+    values = (getattr(method, name, None) for name in method.persistent if name not in ("net", "teacher"))
+    return [tensor for value in values for tensor in tensors(value)]
 
 
 def own_modules(method: Method) -> dict[str, nn.Module]:

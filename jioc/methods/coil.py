@@ -40,7 +40,6 @@ class COIL(Method):
     options: COILOptions
     net: IncrementalNet
     persistent = ("ahead", "back")
-    scratch = ("data", "timed")
 
     ahead: Tensor | None = None  # A: (K_new, d)
     back: Tensor | None = None  # B: (K_old, d)

@@ -1,18 +1,13 @@
 """The rules for a method that is not ours, each with a sentence for the author who breaks it.
 
-`training/preflight.py` lets such a method learn two small tasks before a run begins, and asks for every rule.
-A trial cannot reach everything, so `checked_fit` stays with the method throughout the run.
+`training/trial.py` lets such a method learn small tasks before a run begins, and asks for every rule. A trial
+cannot reach everything, so `checked_fit` stays with the method throughout the run.
 """
 
-import hashlib
 import re
-from collections import deque
 from collections.abc import Callable, Iterable
-from functools import cached_property
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 
 from jioc.data.loader import Sampler
@@ -24,10 +19,6 @@ from jioc.results import READOUT
 from jioc.text import counted
 from jioc.types import Batch, Output, Task, Terms
 
-OF_THE_RUN = (  # what every method has, and the run sets
-    *("net", "memory", "options", "coordination", "generator", "teacher", "means"),
-    *("prior", "rebalance", "made", "begun", "loss", "adjusted"),
-)
 Loss = Callable[[Batch, Output, Output | None, Task], Terms]
 
 
@@ -49,7 +40,6 @@ def check_init(method: Method) -> Method:
         )
     if type(method).load_state is Method.load_state:  # another one may make modules itself
         method.made = {name: shapes(module) for name, module in own_modules(method).items()}
-    method.begun = _unnamed(method)
     check_state(method)
     return method
 
@@ -66,52 +56,16 @@ def check_state(method: Method) -> None:
     _check_shared_memory([(name, getattr(method, name)) for name in method.persistent])
 
 
-def check_unnamed(method: Method) -> None:
-    """Refuse what a task has changed and `persistent` does not name: a resumed run would not have it."""
-    now = {name: mark for name, mark in _unnamed(method).items() if mark is not None}
-    names = " and ".join(repr(name) for name, mark in now.items() if mark != method.begun.get(name))
-    fail_if(
-        names,
-        f"{method.spec.name} changes {names} as it learns a task, which a resumed run and a saved model "
-        "lose: name it in `persistent`, or in `scratch` if it is set anew before it is used",
+def unnamed(method: Method) -> set[str]:
+    """The attributes of its own that no checkpoint holds."""
+    usual = Method(
+        net=method.net,
+        memory=method.memory,
+        options=method.options,
+        coordination=None,
+        generator=method.generator,
     )
-
-
-def _unnamed(method: Method) -> dict[str, Any]:
-    """The marks of the attributes of its own that no checkpoint holds."""
-    held = (getattr(method, name, None) for name in method.persistent)
-    kept = {id(part) for one in held if isinstance(one, nn.Module) for part in one.modules()}
-    names = vars(method).keys() - {*method.persistent, *method.scratch, *OF_THE_RUN}
-    own = {name for name in names if not isinstance(getattr(type(method), name, None), cached_property)}
-    return {name: mark_of(value, kept) for name, value in vars(method).items() if name in own}
-
-
-def mark_of(value: Any, kept: set[int]) -> Any:
-    """Plain data that differs once a value has changed; None for None, and what is not looked into.
-
-    `kept`: by their id, the modules that a checkpoint holds.
-    """
-    match value:
-        case nn.Module():
-            return None if id(value) in kept else (id(value), mark_of(value.state_dict(), kept))
-        case Tensor():
-            if value.layout is not torch.strided:
-                return None
-            content = value.detach().cpu().flatten().view(torch.uint8).numpy().tobytes()
-            return str(value.dtype), tuple(value.shape), hashlib.blake2b(content).digest()
-        case np.ndarray() | np.generic():
-            return str(value.dtype), value.shape, hashlib.blake2b(value.tobytes()).digest()
-        case torch.Generator():
-            return mark_of(value.get_state(), kept)
-        case dict():
-            return "dict", tuple((key, mark_of(each, kept)) for key, each in value.items())
-        case list() | tuple() | deque():
-            return type(value).__name__, tuple(mark_of(each, kept) for each in value)
-        case set() | frozenset():
-            return "set", frozenset(mark_of(each, kept) for each in value)
-        case bool() | int() | float() | complex() | str() | bytes():
-            return type(value).__name__, repr(value)
-    return None
+    return vars(method).keys() - {*method.persistent, *vars(usual), "made", "loss", "adjusted"}
 
 
 def _check_shared_memory(values: list[tuple[str, Any]]) -> None:
@@ -149,7 +103,7 @@ def checked_fit(fit: Fit) -> Fit:
         check_trained(method, [p for p in trained if p.requires_grad])
         check_state(method)
         own_loss, own = method.loss, loss is None or loss == method.loss
-        checked = _checked_loss(method, loss or own_loss, own)
+        checked = _checked_loss(method, loss or own_loss, own, grown=own and net is None)
         if own:
             method.loss = checked  # type: ignore[method-assign, assignment]
         try:
@@ -160,8 +114,11 @@ def checked_fit(fit: Fit) -> Fit:
     return fit_checked
 
 
-def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
-    """Check a loss when it is first called. `own`: the method's weights go with it."""
+def _checked_loss(method: Method, loss: Loss, own: bool, grown: bool) -> Loss:
+    """Check a loss when it is first called.
+
+    `own`: the method's weights go with it; `grown`: its network answers for every class seen.
+    """
     first = True
 
     def checked(batch: Batch, out: Output, old: Output | None, task: Task) -> Terms:
@@ -170,12 +127,12 @@ def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
             return loss(batch, out, old, task)
         answers = out.logits.shape[1]
         fail_if(  # the trial is on a CPU; a GPU would have to wait
-            batch.y.device.type == "cpu" and len(batch.y) and int(batch.y.max()) >= answers,
+            grown and batch.y.device.type == "cpu" and len(batch.y) and int(batch.y.max()) >= answers,
             f"the network of {method.spec.name} answers for {counted(answers, 'class')} of {task.n_seen}: "
             "`learn` calls self.net.grow(task.n_new, self.generator) before `fit`",
         )
         given = _given(batch, out, old)
-        versions = {name: tensor._version for name, tensor in given.items()}
+        versions = [tensor._version for _, tensor in given]
         try:
             terms = loss(batch, out, old, task)
         except AttributeError as error:
@@ -186,7 +143,9 @@ def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
                 f"there is no teacher{never}: begin with `if old is not None`",
             )
             raise
-        changed = [name for name, tensor in given.items() if tensor._version != versions[name]]
+        changed = {
+            n: None for (n, tensor), was in zip(given, versions, strict=True) if tensor._version != was
+        }
         fail_if(
             changed,
             f"the loss of {method.spec.name} changes {' and '.join(changed)} in place, which JIOC and "
@@ -205,12 +164,15 @@ def _checked_loss(method: Method, loss: Loss, own: bool) -> Loss:
     return checked
 
 
-def _given(batch: Batch, out: Output, old: Output | None) -> dict[str, Tensor]:
-    """The tensors that a loss is given, by name."""
-    given = {"batch.x": batch.x, "batch.y": batch.y, "out.logits": out.logits, "out.features": out.features}
-    if old is not None:
-        given |= {"old.logits": old.logits, "old.features": old.features}
-    return {name: value for name, value in given.items() if isinstance(value, Tensor)}
+def _given(batch: Batch, out: Output, old: Output | None) -> list[tuple[str, Tensor]]:
+    """The tensors that a loss is given, with their names."""
+    parts = {"batch": batch, "out": out} | ({} if old is None else {"old": old})
+    return [
+        (f"{part}.{name}", tensor)
+        for part, held in parts.items()
+        for name, value in vars(held).items()
+        for tensor in tensors(value)
+    ]
 
 
 def check_trained(method: Method, trained: Iterable[Tensor]) -> None:

@@ -37,7 +37,6 @@ class FOSTER(Method):
     options: FOSTEROptions
     net: IncrementalNet
     persistent = ("boosted", "boosted_means")
-    scratch = ("balance", "compressing")
 
     boosted: ExpandingNet | None = None
     boosted_means: Tensor | None = None

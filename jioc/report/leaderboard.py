@@ -6,6 +6,7 @@ with its source; of the paper's, the best of each column of its tables is ranked
 have no rank.
 """
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +19,7 @@ from jioc.methods import SPECS
 from jioc.nets import catalogue
 from jioc.report import labels, notes, paper
 from jioc.report.group import Group, collect, mean_std
-from jioc.report.tables import Figure, Line, Sheet, seeds_figure
+from jioc.report.tables import Figure, Line, Sheet, number, seeds_figure
 from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
 from jioc.text import coordinated, counted
@@ -110,7 +111,7 @@ def _passed(ranked: list[Row]) -> str:
     below = [f"{e.name} {e.average:.2f}" for e in public if (e.average or 0) < (best.average or 0)]
     passes, not_yet = ("; ".join(names) or "none" for names in (below, above))
     return (
-        f"our best: {best.name}, {best.average:.2f}, {counted(best.n or 0, 'seed')}. "
+        f"our best: {best.name}, {number(best.average)}, {counted(best.n or 0, 'seed')}. "
         f"Of the public figures it passes: {passes}. Not passed: {not_yet}"
     )
 
@@ -134,7 +135,7 @@ def _ours(g: Group, figure: dict[Board, str], shared: dict[Board, Values]) -> Ro
     result, board = g.complete[0].result, board_of(g)
     kinds = [figure.get(board, "average"), "last", "forgetting"]
     values = [g.figures(kind, result.headline) for kind in kinds]
-    number = parameters(g.config, [row.classes[1] - row.classes[0] for row in result.tasks], channels(g))
+    weights = parameters(g.config, [row.classes[1] - row.classes[0] for row in result.tasks], channels(g))
     seconds = [sum(row.seconds or 0 for row in run.result.tasks) for run in g.complete]
     commits = ", ".join(dict.fromkeys(run.commit for run in g.complete if run.commit))
     return Row(
@@ -142,7 +143,7 @@ def _ours(g: Group, figure: dict[Board, str], shared: dict[Board, Values]) -> Ro
         _full_name(g, shared[board]),
         f"ours, {commits or 'commit unknown'}",
         mean_std(values[0])[0],
-        [*map(seeds_figure, values), *map(_whole, (number, number and 4 * number, mean_std(seconds)[0]))],
+        [*map(seeds_figure, values), *map(_whole, (weights, weights and 4 * weights, mean_std(seconds)[0]))],
         g,
         len(g.complete),
     )
@@ -179,12 +180,14 @@ def board_of(g: Group) -> Board:
     order = list(c.get("order") or [])
     if order:
         as_named = order == sorted(order, key=str) or order == list(range(len(order)))
-        ordered = "in their order" if as_named else "in an order of their own"
+        digest = hashlib.sha256(repr(order).encode()).hexdigest()[:4]
+        ordered = "in their order" if as_named else f"in an order of their own ({digest})"
     else:
         seed = departing.get("order_seed")
         ordered = "" if seed is None else f"in the order of seed {seed}"
     words = [AUGMENTED.get(str(c.get("augment")), ""), MIXED.get(str(c.get("mix", "none")), "")]
     network = _network(c) + (", pretrained" if c.get("weights") else "")
+    in_bytes = exemplar_bytes(g, sum(result.counts), len(result.classes))
     return (
         labels.data_name(g),
         tail,
@@ -192,8 +195,8 @@ def board_of(g: Group) -> Board:
         ordered,
         " + ".join(word for word in words if word) or "none",
         network,
-        exemplar_bytes(g, sum(result.counts), len(result.classes)),
-        c.get("exemplar_size") == "half",
+        in_bytes,
+        c.get("exemplar_size") == "half" and in_bytes > 0,
     )
 
 
@@ -213,8 +216,8 @@ def exemplar_bytes(g: Group, images: int, classes: int) -> int:
         return c["memory_bytes"]
     side = c.get("canvas") or c.get("image_size") or 1
     image = channels(g) * side * side // (4 if c.get("exemplar_size") == "half" else 1)
-    number = c["memory_per_class"] * classes if c.get("memory_per_class") else c.get("memory", 0)
-    return image * {"none": 0, "all": images}.get(memory, number)
+    kept = c["memory_per_class"] * classes if c.get("memory_per_class") else c.get("memory", 0)
+    return image * {"none": 0, "all": images}.get(memory, kept)
 
 
 def parameters(config: Values, sizes: list[int], channels: int) -> int | None:

@@ -87,7 +87,8 @@ def read(path: Path, tell: Callback = ignore) -> Recipe:
     """
     values = files.read(path)
     try:
-        misplaced = [name for name in values if name in Config.model_fields.keys() - File.model_fields.keys()]
+        settings = Config.model_fields.keys() - File.model_fields.keys()
+        misplaced = [name for name in values if str(name).partition(".")[0] in settings]
         place = "in the list 'seeds'" if misplaced[:1] == ["seed"] else "under 'base'"
         refuse_if(misplaced, f"{' '.join(misplaced[:1])!r} is a setting of runs; it stands {place}")
         file, runs = _as_now(File.model_validate(values)), Runs()

@@ -26,8 +26,16 @@ def already_learnt(classes: Sequence[str]) -> str:
 
 def broke_on_noise(method: str, error: Exception) -> str:
     return (
-        f"{method!r} stopped in a trial of two small tasks of noise ({sentence(error)}); "
+        f"{method!r} stopped in a trial of small tasks of noise ({sentence(error)}); "
         "if that is not for want of real images, the run will stop there too"
+    )
+
+
+def not_resumable(method: str) -> str:
+    return (
+        f"{method!r} ends elsewhere if its run is interrupted and resumed: have it draw random numbers from "
+        "its `generator` alone, reach parts of the network through self.net each time, and keep what it "
+        "learns in attributes that `persistent` names"
     )
 
 

@@ -181,7 +181,6 @@ class Run:
             ) from None
         if not ours:
             contract.check_state(self.method)
-            contract.check_unnamed(self.method)
 
     def prepare(self, task: Task, data: TaskData, fit: Fit) -> None:
         """Give the method what --adjust and --rebalance add to the task at hand."""

@@ -45,7 +45,7 @@ def test_no_run_begins_that_would_not_end_and_only_results_stay(lease: Any, tmp_
     for name in ("first", "third"):
         assert results.read(tmp_path / name / "result.json").complete
     assert not long.folder.exists() and not [*tmp_path.rglob("*.safetensors"), *tmp_path.rglob("checkpoint")]
-    assert [lease.rest(entry) for entry in queue] == [None, 0, 0]
+    assert lease.rest(queue[0]) is None and [lease.rest(entry)[0] for entry in queue[1:]] == [0, 0]
     assert queue[1].learnt and not queue[0].learnt
 
 
@@ -55,20 +55,57 @@ def test_a_run_is_taken_once_and_begins_only_if_all_at_work_end_in_time(lease: A
     here, there = (lease.Worker(queue, now, now + 60 * 15, lambda: False) for _ in range(2))
     assert (here.take(), there.take()) == (queue[0], queue[1])  # 13 minutes
     assert here.take() is None  # with the third 17
-    lease.note(queue[0], 1.0)
-    lease.note(queue[1], 1.0)
+    lease.note(queue[0], 1.0, 4.0)
+    lease.note(queue[1], 1.0, 4.0)
     assert there.take() is queue[2]
+
+
+def test_what_an_earlier_lease_has_done_makes_this_one_no_quicker(lease: Any, tmp_path: Path) -> None:
+    queue = [lease.Entry(10.0, job(tmp_path / "a"), 2), lease.Entry(20.0, job(tmp_path / "b"), 2)]
+    now = time.time()
+    worker = lease.Worker(queue, now - 60, now + 60 * 16, lambda: False)
+    lease.note(queue[0], 2.0, 10.0)
+    assert worker.fits(queue[1])
+    lease.note(queue[0], 2.0, 2.0)
+    assert not worker.fits(queue[1])
 
 
 def test_nobody_waits_for_a_run_whose_process_has_died(lease: Any, tmp_path: Path) -> None:
     queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "ab"]
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
-    lease.note(queue[0], 4.0)
+    lease.note(queue[0], 4.0, 4.0)
     worker = lease.Worker(queue, time.time(), time.time() + 60, lambda: False)
     assert worker.may_fit_later()
-    lease.taken(queue[0]).write_text(f"4.0 {died.pid}\n")
+    lease.taken(queue[0]).write_text(f"4.0 4.0 {died.pid}\n")
     assert lease.rest(queue[0]) is None and not worker.may_fit_later()
+
+
+def test_a_process_that_has_died_is_known_while_another_lives(
+    lease: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is asked for, it stays in the list of processes, as if it were alive."""
+    codes = [
+        "import sys, time; open(sys.argv[-1], 'w').write(str(__import__('os').getpid()))",
+        "import os, sys, time\npath = sys.argv[-1]\nwhile not os.path.exists(path): time.sleep(0.05)\n"
+        "pid = int(open(path).read() or 0)\n"
+        "while os.path.exists(f'/proc/{pid}'): time.sleep(0.05)",
+    ]
+    commands = iter(codes[::-1])
+    start, path = subprocess.Popen, str(tmp_path / "pid")
+
+    def popen(command: list[str], **more: Any) -> Any:
+        return start([sys.executable, "-c", next(commands), path])
+
+    monkeypatch.setattr(lease.subprocess, "Popen", popen)
+    lease.run_processes([], 2, tmp_path, (0.0, 0.0))  # the first ends once the second has gone
+
+
+def test_an_error_in_a_thread_of_a_lease_is_its_error(lease: Any, tmp_path: Path) -> None:
+    entry = lease.Entry(1e-3, job(tmp_path / "a"), 1)
+    tmp_path.joinpath("a.taken").mkdir()  # so that nothing can be noted
+    with pytest.raises(OSError):
+        lease.work_until([entry], 1, time.time(), time.time() + 60)
 
 
 def test_runs_that_share_a_gpu_end_later_and_few_do_not_fill_it() -> None:
@@ -85,7 +122,9 @@ def test_what_is_left_falls_as_a_run_trains(
     monkeypatch.setattr(lease, "EVERY", 0.0)
     entry, left = lease.Entry(5.0, job(tmp_path / "a"), 2), []
     noted = lease.note
-    monkeypatch.setattr(lease, "note", lambda one, rest: (left.append(rest), noted(one, rest)))
+    monkeypatch.setattr(
+        lease, "note", lambda one, now, at_first: (left.append(now), noted(one, now, at_first))
+    )
     lease.Worker([entry], time.time(), time.time() + 1e5, lambda: False).work()
     assert left == sorted(left, reverse=True) and left[0] == 5.0 and left[-1] == 0.0
     assert 2.5 in [round(each, 6) for each in left]  # after the first of two tasks
@@ -98,7 +137,7 @@ def test_a_failed_run_is_counted_and_the_next_one_runs(lease: Any, tmp_path: Pat
     worker = lease.Worker(queue, time.time(), time.time() + 600, bool)
     worker.work()
     assert worker.failed == 1 and (fine.folder / "result.json").exists()
-    assert [lease.rest(entry) for entry in queue] == [None, 0]
+    assert lease.rest(queue[0]) is None and lease.rest(queue[1])[0] == 0
 
 
 def test_what_failed_has_done_no_work(lease: Any, tmp_path: Path) -> None:
@@ -130,9 +169,11 @@ def test_a_run_that_does_not_fit_waits_for_those_at_work(
     now = time.time()
     here, there = (lease.Worker(queue, now, now + 60 * 9, lambda: False) for _ in range(2))
     assert here.take() is queue[0] and there.take() is None and there.may_fit_later()
-    monkeypatch.setattr(lease.time, "sleep", lambda seconds: lease.note(queue[0], 0.0))
+    monkeypatch.setattr(lease.time, "sleep", lambda seconds: lease.note(queue[0], 0.0, 4.0))
     ran: list[Any] = []
-    monkeypatch.setattr(lease.Worker, "run", lambda self, entry: (ran.append(entry), lease.note(entry, 0.0)))
+    monkeypatch.setattr(
+        lease.Worker, "run", lambda self, entry: (ran.append(entry), lease.note(entry, 0.0, 4.0))
+    )
     there.work()
     assert ran == [queue[1]] and not there.may_fit_later()
 

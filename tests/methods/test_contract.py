@@ -1,20 +1,18 @@
 """What a method that is not ours must keep to, each rule with its sentence, before a run has a folder."""
 
-import threading
-from collections import deque
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
-from torch import nn
 
 import jioc
 from helpers.runs import collect_notes, logged
 from jioc.cli.main import main
-from jioc.errors import Refused
-from jioc.methods import contract
+from jioc.config import make
+from jioc.data.load import load_dataset
+from jioc.errors import Failed, Refused
+from jioc.resolve.derive import resolve
 from jioc.training.run import run
+from jioc.training.trial import try_method
 
 QUICK = ["--task-sizes", "4,3,3", "--epochs", "2", "--memory", "40", "--device", "cpu"]
 WRONG = """
@@ -263,6 +261,8 @@ from jioc.losses import cross_entropy, distill
 
 @jioc.register(replace(jioc.methods.SPECS["replay"], name="slip", title="Slip"))
 class Slip(jioc.Method):
+    HELD
+
     def LOSS(self, batch, out, old, task):
         z = out.logits
         BEFORE
@@ -272,18 +272,18 @@ class Slip(jioc.Method):
         LEARN
         AFTER
 """
-USUAL = {"LOSS": "loss", "BEFORE": "pass", "LEARN": "super().learn(task, data, fit)", "AFTER": "pass"}
+USUAL = {
+    "HELD": "pass",
+    "LOSS": "loss",
+    "BEFORE": "pass",
+    "LEARN": "super().learn(task, data, fit)",
+    "AFTER": "pass",
+}
 
 
 @pytest.mark.parametrize(
     ("slip", "sentence"),
     [
-        ({"AFTER": "self.prev = self.net.head.weight.detach().clone()"}, "slip changes 'prev' as it learns"),
-        ({"AFTER": "self.tasks = getattr(self, 'tasks', 0) + 1"}, "slip changes 'tasks' as it learns a task"),
-        (
-            {"LEARN": "self.seen = {*getattr(self, 'seen', ()), task.index}"},
-            "slip changes 'seen' as it learns",
-        ),
         (
             {"BEFORE": "if task.n_old: z[:, : task.n_old] -= 5"},
             "slip changes out.logits in place, which JIOC and read-outs use after it; change a clone",
@@ -311,71 +311,143 @@ USUAL = {"LOSS": "loss", "BEFORE": "pass", "LEARN": "super().learn(task, data, f
 def test_a_usual_slip_gets_a_sentence_before_the_run_begins(
     slip: dict[str, str], sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = SLIPS
-    for word, code in (USUAL | slip).items():
-        text = text.replace(word, code)
-    (tmp_path / "slip.py").write_text(text)
-    assert main(["run", str(tmp_path / "slip.py"), *QUICK, "--out", str(tmp_path / "run")]) == 1
+    assert main(["run", slipped(tmp_path, **slip), *QUICK, "--out", str(tmp_path / "run")]) == 1
     captured = capsys.readouterr().err
     assert sentence in captured and captured.count("\n") == 1
     assert not (tmp_path / "run" / "result.json").exists()
 
 
+def slipped(folder: Path, **slip: str) -> str:
+    """The file of a method with these lines in place of the usual ones, which they may name."""
+    text = SLIPS
+    for word, code in (*slip.items(), *USUAL.items()):
+        text = text.replace(word, code)
+    (folder / "slip.py").write_text(text)
+    return str(folder / "slip.py")
+
+
+def told(method: str) -> list[str]:
+    """The notes on a method before its run."""
+    config = resolve(make(method=method))
+    return list(try_method(config, load_dataset(config)))
+
+
+LOSES = "slip learns on with {}, which a resumed run and a saved model lose: name it in `persistent`"
+PREV = "self.prev = self.net.head.weight.detach().mean()"
+
+
 @pytest.mark.parametrize(
-    ("was", "now"),
+    ("slip", "names", "more"),
     [
-        (None, torch.ones(2)),
-        (torch.ones(2), torch.ones(2, dtype=torch.long)),
-        (torch.ones(2), torch.ones(2, 1)),
-        (np.ones(2), 1.0),
-        (1.0, np.float64(1.0)),
-        (np.float32(1), np.float32(2)),
-        ([1, {"a": np.ones(2)}], [1, {"a": np.zeros(2)}]),
-        ({1}, {1, 2}),
-        (deque([1]), deque([2])),
-        (b"a", b"b"),
-        (torch.Generator().manual_seed(1), torch.Generator().manual_seed(2)),
-        (nn.Linear(1, 1), nn.Linear(1, 1)),
+        ({"AFTER": PREV, "BEFORE": "z = z * (1 + getattr(self, 'prev', 0))"}, "'prev'", ""),
+        ({"AFTER": f"{PREV}; self.b = 1", "BEFORE": "if task.n_old: z = z * self.prev"}, "'prev'", ""),
+        (
+            {"AFTER": "self.a, self.b = 1, 2", "BEFORE": "z = z * (1 + len(vars(self).keys() & {*'ab'}))"},
+            "'a' and 'b'",
+            "",
+        ),
+        (
+            {
+                "LEARN": "self.seen = {*getattr(self, 'seen', ()), task.index}; LEARN",
+                "BEFORE": "z = z * len(self.seen)",
+            },
+            "'seen'",
+            "; 'seen' is or holds a set, and it takes modules, parameters",
+        ),
+        (
+            {
+                "LEARN": "self.centre = self.net.head.weight.new_zeros(1); LEARN",
+                "BEFORE": "self.centre.lerp_(z.detach().mean(), 0.5); z = z + z * self.centre",
+            },
+            "'centre'",
+            "",
+        ),
     ],
+    ids=lambda value: str(value)[:30],
 )
-def test_what_has_changed_has_another_mark(was: object, now: object) -> None:
-    assert contract.mark_of(was, set()) != contract.mark_of(now, set())
+def test_a_method_that_would_end_elsewhere_after_an_interruption_is_told_what_it_loses(
+    slip: dict[str, str], names: str, more: str, tmp_path: Path
+) -> None:
+    method = slipped(tmp_path, **slip)
+    with pytest.raises(Failed) as error:
+        told(method)
+    assert str(error.value).startswith(LOSES.format(names) + more)
 
 
-NET = nn.Linear(1, 1)
+@pytest.mark.parametrize(
+    "slip",
+    [
+        {"BEFORE": "import torch; z = z + torch.rand(())"},
+        {"HELD": "seen = {}", "BEFORE": "self.seen[task.index] = 1; z = z * len(self.seen)"},
+        {
+            "HELD": "def __init__(self, **k): super().__init__(**k); self.back = self.net.backbone",
+            "BEFORE": "z = z * (1 + self.back(batch.x)[0].mean())",
+        },
+    ],
+    ids=["torch's own generator", "a dictionary of the class", "a part of the network"],
+)
+def test_a_run_that_would_not_repeat_is_noted(slip: dict[str, str], tmp_path: Path) -> None:
+    (note,) = told(slipped(tmp_path, **slip))
+    assert note.startswith("'slip' ends elsewhere if its run is interrupted and resumed: have it draw")
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        torch.tensor([float("nan"), 1.0], dtype=torch.bfloat16),
-        np.array([float("nan")]),
-        [1, {"a": np.ones(2), "b": (float("nan"), None)}],
-        torch.ones(2, 3).T,
-        torch.tensor(True),
-        {"lock": threading.Lock(), "call": print},
-        [torch.ones(1, requires_grad=True) * 2],
+        "task.index",
+        "torch.nn.LazyLinear(4)",
+        "torch.ones(2, dtype=torch.complex64).conj().imag",
+        "torch.ones(2, device='meta')",
+        "threading.Lock()",
+        "[task, {self.net.head.weight: self.net}]",
+        "(lambda mine: mine.append(mine) or mine)([])",
+        "numpy.random.default_rng(task.index)",
+        "self.net.head.weight * 2",
     ],
-    ids=lambda value: type(value).__name__,
 )
-def test_what_has_not_changed_has_its_mark(value: object) -> None:
-    assert contract.mark_of(value, set()) == contract.mark_of(value, set())
+def test_what_a_method_keeps_and_does_not_learn_by_is_its_own_affair(value: str, tmp_path: Path) -> None:
+    code = f"import numpy, threading, torch; self.kept = {value}"
+    assert not told(slipped(tmp_path, AFTER=code))
+    assert not told(slipped(tmp_path, LEARN=f"{code}; LEARN", BEFORE="self.kept"))
 
 
-def test_a_module_changes_in_place_unless_a_checkpoint_holds_it() -> None:
-    before = [contract.mark_of([NET], held) for held in (set(), {id(NET)})]
-    with torch.no_grad():
-        NET.weight += 1
-    after = [contract.mark_of([NET], held) for held in (set(), {id(NET)})]
-    assert before[0] != after[0] and before[1] == after[1]
+def test_what_is_named_or_set_anew_before_it_is_used_is_kept(tmp_path: Path) -> None:
+    used = {"AFTER": PREV, "BEFORE": "z = z if self.prev is None else z * (1 + self.prev)"}
+    assert not told(slipped(tmp_path, **used, HELD="prev, persistent = None, ('prev',)"))
+    anew = {"LEARN": f"{PREV.replace('mean', 'sum')}; LEARN"}
+    assert not told(slipped(tmp_path, **anew, BEFORE=used["BEFORE"]))
 
 
-def test_what_each_task_sets_anew_is_scratch(tmp_path: Path) -> None:
-    text = SLIPS.replace("    def LOSS", '    scratch = ("prev",)\n\n    def LOSS')
-    for word, code in (USUAL | {"AFTER": "self.prev = self.net.head.weight.detach().clone()"}).items():
-        text = text.replace(word, code)
-    (tmp_path / "own.py").write_text(text)
-    assert main(["run", str(tmp_path / "own.py"), *QUICK, "--out", str(tmp_path / "run")]) == 0
+EXPERT = """
+from dataclasses import replace
+
+import jioc
+from jioc.losses import cross_entropy
+from jioc.nets.incremental import build
+
+
+@jioc.register(replace(jioc.methods.SPECS["replay"], name="expert", title="Expert"))
+class Expert(jioc.Method):
+    persistent = ("expert",)
+    expert = None
+
+    def loss(self, batch, out, old, task):
+        return {"cls": cross_entropy(out.logits, batch.y)}
+
+    def apart(self, batch, out, old, task):
+        return {"new": cross_entropy(out.logits, batch.y - task.n_old)}
+
+    def learn(self, task, data, fit):
+        self.expert = build({**self.net.plan, "sizes": []}, self.generator)
+        self.expert.grow(task.n_new, self.generator)
+        fit(self, task, data.alone(), net=self.expert, loss=self.apart, coordination=None)
+        super().learn(task, data, fit)
+"""
+
+
+def test_a_network_of_its_own_may_answer_for_some_classes_alone(tmp_path: Path) -> None:
+    (tmp_path / "expert.py").write_text(EXPERT)
+    assert not told(str(tmp_path / "expert.py"))
 
 
 def test_a_name_alone_registers_no_method_of_ones_own() -> None:

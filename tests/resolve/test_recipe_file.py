@@ -57,6 +57,8 @@ def test_a_setting_beside_base_is_told_where_it_belongs(tmp_path: Path) -> None:
     path = tmp_path / "g.yaml"
     with pytest.raises(Refused, match="'memory' is a setting of runs; it stands under 'base'"):
         planned(path, "memory: 40\nbase: {method: icarl}\nruns: {a: {}}\n")
+    with pytest.raises(Refused, match="'later.epochs' is a setting of runs; it stands under 'base'"):
+        planned(path, "later.epochs: 3\nruns: {a: {}}\n")
     with pytest.raises(Refused, match="'seed' is a setting of runs; it stands in the list 'seeds'"):
         planned(path, "seed: 3\nbase: {method: icarl}\nruns: {a: {}}\n")
 

@@ -16,8 +16,8 @@ from jioc.data.load import load_dataset
 from jioc.errors import Failed, Refused
 from jioc.methods import SPECS
 from jioc.resolve.derive import resolve
-from jioc.training.preflight import trial, try_method
 from jioc.training.run import run
+from jioc.training.trial import try_method
 
 QUICK: dict[str, Any] = {
     "task_sizes": (8, 2), "memory": 40, "first": {"epochs": 1}, "later": {"epochs": 1}, "device": "cpu",
@@ -61,15 +61,13 @@ def written(folder: Path, loss: str = RIGHT, tuned: str = "cross_entropy(out.log
 
 @pytest.mark.parametrize("coordinate", ["none", "jioc"])
 @pytest.mark.parametrize("method", SPECS)
-def test_every_method_of_ours_keeps_the_rules_in_a_trial(
+def test_every_method_of_ours_keeps_the_rules_and_ends_alike_when_each_step_is_resumed(
     method: str, coordinate: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jioc.methods.registry.is_ours", lambda cls: False)  # so that the rules are asked for
     word = most_coordination(method) if coordinate == "jioc" else coordinate
     config = resolve(make(method=method, coordination={"coordinate": word}))
-    run = trial(config, load_dataset(config))
-    run.learn_next()
-    run.learn_next()
+    assert not try_method(config, load_dataset(config))
 
 
 @pytest.mark.parametrize("coordinate", ["none", "jioc"])
@@ -80,7 +78,7 @@ def test_a_run_has_the_same_bits_with_and_without_a_trial(
     for name in ("with", "without"):
         torch.manual_seed(0)  # of what a method draws of its own accord
         run(**settings, coordination={"coordinate": coordinate}, out=tmp_path / name)
-        monkeypatch.setattr("jioc.training.preflight.try_method", lambda *parts: None)
+        monkeypatch.setattr("jioc.training.preflight.try_method", lambda *parts: ())
     one, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("with", "without"))
     assert one == other
 
@@ -122,16 +120,16 @@ def test_an_error_in_the_trial_is_told_before_the_run(tmp_path: Path) -> None:
     method = written(tmp_path, fails_later + RIGHT)
     run(method=method, **QUICK | {"batch_size": 256}, callback=collect_notes(notes))
     assert notes[0].startswith(
-        "'tried' stopped in a trial of two small tasks of noise (NameError: name 'missing'"
+        "'tried' stopped in a trial of small tasks of noise (NameError: name 'missing'"
     )
 
 
 def test_a_loss_that_adds_no_prior_is_refused_with_adjust(tmp_path: Path) -> None:
     right = RIGHT.replace("out.logits", "self.adjusted(out.logits)")
     missing = {
-        RIGHT: "task 1 and task 2",
+        RIGHT: "task 1, task 2, task 3",
         f"if old is None:\n    {RIGHT}\n{right}": "task 1",
-        f"if old is None:\n    {right}\n{RIGHT}": "task 2",
+        f"if old is None:\n    {right}\n{RIGHT}": "task 2, task 3",
     }
     for loss, tasks in missing.items():
         with pytest.raises(

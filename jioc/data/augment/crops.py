@@ -78,7 +78,10 @@ def boxes(
 
 
 def resized(x: Tensor, box: Tensor, size: int, mirrored: Tensor) -> Tensor:
-    """Resize each image's box to a square, mirrored where asked: (n, c, size, size)."""
+    """Resize each image's box to a square, mirrored where asked: (n, c, size, size).
+
+    Where the products of fp32 are TF32's, as on a GPU by default, a level may be off by one.
+    """
     top, left, high, wide = box.to(x.dtype)
     rows = weights(top, high, x.shape[2], size)[:, None]  # (n, 1, size, h)
     cols = weights(left, wide, x.shape[3], size)[:, None]  # (n, 1, size, w)

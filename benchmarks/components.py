@@ -3,10 +3,11 @@
     python benchmarks/components.py             prints the table of docs/results/components.md
     python benchmarks/components.py --choose    chooses `best` by that page's rule: prints a recipe
 
-A gain is the mean over the tasks that both runs of every seed have learnt; with fewer than ten, their number
-is in brackets. The first row has the averages of the hosts themselves. Each class counts alike where both
-runs have figures by class; where one has not, both count by image, which a dagger marks on the long tail: its
-hold-out is long-tailed, too. In a balanced one both are the same.
+A gain is the mean over the first six tasks, so that all rows are of the same tasks, and in square brackets
+over all ten where every run has learnt them; with fewer than six, their number is in brackets. The first row
+has the averages of the hosts themselves. Each class counts alike where both runs have figures by class. Where
+one has not, both count by image, which a dagger marks on the long tail: its hold-out is long-tailed, too. In
+a balanced one both are the same.
 """
 
 import csv
@@ -20,7 +21,7 @@ import printing
 import yaml
 from keep import BY_CLASS
 from minutes import FEWER
-from readings_on_hosts import over_shared_tasks, shown
+from readings_on_hosts import over_shared_tasks
 
 from jioc.config import Values, index
 from jioc.errors import refuse_if
@@ -83,8 +84,14 @@ def cell(runs: Runs, column: columns.Column, host: str, name: str) -> str:
         pairs = [compared(lines, hosts[seed]) for seed, lines in changed.items() if seed in hosts]
     best = [pair for pair in pairs if pair.by_class] or pairs  # no mean of both measures
     shared = min((pair.worth[1] for pair in best), default=0)  # nor of both lengths
-    gains, tasks = over_shared_tasks([(pair.ours[:shared], pair.theirs[:shared]) for pair in best])
-    figure = shown(gains, tasks, sign="" if name == "none" else "+")
+    sign = "" if name == "none" else "+"
+
+    def over(tasks: int) -> str:
+        gains, _ = over_shared_tasks([(pair.ours[:tasks], pair.theirs[:tasks]) for pair in best])
+        return f"{fmean(gains):{sign}.2f}" if gains else "–"
+
+    figure = over(min(FEWER, shared)) + (f" ({shared})" if 0 < shared < FEWER else "")
+    figure += f" [{over(shared)}]" if shared == column.tasks else ""
     return figure + (BY_IMAGE if column.tail and best and not best[0].by_class else "")
 
 

@@ -59,7 +59,16 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
         )
         fail_if(
             jioc.needs_teacher and old is None and task.n_old > 0,
-            "output coordination needs the teacher's outputs and got none",
+            "output coordination needs the teacher's outputs and got none; in a method of your own "
+            "self.keep_teacher() ends a task",
+        )
+        fail_if(
+            jioc.suppresses and task.n_old > 0 and not isinstance(batch.old, Tensor),
+            "batch.old says of each image whether it is of an old class; it is batch.y < task.n_old",
+        )
+        fail_if(
+            jioc.suppresses and task.n_old > 0 and jioc.suppress_scale == "task" and task.new_images < 1,
+            f"the task has {task.new_images} new images; by their number the suppression is divided",
         )
         if batch.y.device.type == "cpu" and len(batch.y):  # a GPU would have to wait for it
             wrong = next((y for y in (int(batch.y.min()), int(batch.y.max())) if not 0 <= y < n), None)
@@ -67,6 +76,13 @@ def checked(formula: Callable[..., Terms]) -> Callable[..., Terms]:
                 wrong is not None,
                 f"a label is {wrong}, and the task has seen {counted(n, 'class')}; "
                 "labels are numbered from 0 in the order in which classes arrive",
+            )
+            fail_if(
+                jioc.suppresses
+                and task.n_old > 0
+                and batch.other is None
+                and not batch.old.equal(batch.y < task.n_old),
+                f"batch.old does not fit batch.y: labels below {task.n_old} are of old classes",
             )
         return formula(jioc, terms, batch, out, old, task, *more, **named)
 

@@ -316,3 +316,19 @@ def test_a_teacher_of_fewer_than_the_old_classes_is_refused_and_one_of_more_is_c
     wider = Output(torch.cat([old.logits, old.logits], 1))
     of_more, usual = (JIOC()(terms, batch, out, teacher, TASK)["kd"] for teacher in (wider, old))
     assert torch.equal(of_more, usual)
+
+
+@pytest.mark.parametrize(
+    ("change", "task", "sentence"),
+    [
+        ({"old": None}, TASK, "batch.old says of each image whether it is of an old class"),
+        ({"old": Y >= 5}, TASK, "batch.old does not fit batch.y: labels below 5 are of old classes"),
+        ({}, replace(TASK, new_images=0), "the task has 0 new images; by their number the suppression is"),
+    ],
+)
+def test_what_a_loop_of_ones_own_gives_wrongly_gets_a_sentence(
+    change: dict[str, Any], task: Task, sentence: str
+) -> None:
+    terms, batch, out, old = step()
+    with pytest.raises(Failed, match=sentence):
+        JIOC()(terms, replace(batch, **change), out, old, task)

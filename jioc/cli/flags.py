@@ -186,7 +186,9 @@ def split_list(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def _lines(path: str) -> list[str]:
+def _lines(path: str) -> list[str] | str:
+    if path == "original":
+        return path
     try:
         return [line.strip() for line in read_text(path).splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:

@@ -167,8 +167,11 @@ class Config(Options):
         None, "data", **SPLIT, excludes=("tasks", "base", "increment"), metavar="N,N,..."
     )
     """Classes of every task, such as 4,3,3."""
-    order: tuple[int | str, ...] | None = setting(None, "data", group="order", metavar="FILE", commands=TASKS)
-    """File with the class order: names or original labels, separated by white space or one a line."""
+    order: Literal["original"] | tuple[int | str, ...] | None = setting(
+        None, "data", group="order", metavar="FILE", commands=TASKS
+    )
+    """File with the class order: names or original labels, separated by white space or one a line; or the
+    word original, for classes in the order of their labels."""
     order_seed: Seed = setting(1993, "data", group="order", excludes=("order",), commands=TASKS)
     """Seed of the class order."""
 

@@ -127,7 +127,7 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     why = uncapitalised(first["msg"]).replace(" greater than or equal to ", " at least ")
     if first["type"] == "less_than_equal":
         why = f"it should be at most {first['ctx']['le']:.12g}"
-    why = why.replace("input should be", "it should be")
+    why = why.replace("input should be", "it should be").partition(", unable to parse")[0]
     if first["type"] == "string_pattern_mismatch":
         why = "it should be auto, cpu, cuda or cuda:1"  # the only setting with a pattern
     return Refused(f"{name}: {first['input']!r} is refused: {why}")

@@ -64,6 +64,8 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     n = len(dataset.classes)
     if config.order is None:
         return np.random.RandomState(config.order_seed).permutation(n).tolist()
+    if config.order == "original":
+        return list(range(n))
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
     order, numbered = [], any(name.isdecimal() for name in dataset.classes)
     for text in config.order:  # an original label; or a name, which may have spaces, or several names

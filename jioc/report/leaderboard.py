@@ -24,8 +24,9 @@ from jioc.resolve import recipes
 from jioc.resolve.derive import resolve
 from jioc.text import coordinated, counted
 
-# data, long tail, tasks, class order, augmentation, network, bytes of the exemplars, whether at half size
-Board = tuple[str, str | None, str, str, str, str, int, bool]
+# data, long tail, tasks, class order, augmentation, network, bytes of the exemplars, whether at half size,
+# the share of the training images that is left aside
+Board = tuple[str, str | None, str, str, str, str, int, bool, float]
 AUGMENTED = {
     "standard": "",
     "autoaugment": "AutoAugment",
@@ -164,10 +165,7 @@ def _full_name(g: Group, shared: Values) -> str:
     departing = labels.departures(g.config, g.spec)
     told = {path: value for path, value in departing.items() if path in ON_BOARD} | shared
     flags = [*g.name.split(", "), *labels.as_flags(departing)]
-    parts = [flag for flag in dict.fromkeys(flags) if flag not in labels.as_flags(told)]
-    if held := g.config.get("holdout"):
-        parts.append(f"{100 * held:g} % left aside")
-    return ", ".join(parts)
+    return ", ".join(flag for flag in dict.fromkeys(flags) if flag not in labels.as_flags(told))
 
 
 def board_of(g: Group) -> Board:
@@ -177,9 +175,8 @@ def board_of(g: Group) -> Board:
     tail = None if c.get("long_tail") is None else labels.show(c["long_tail"])
     if tail is not None and "long_tail_order" in departing:
         tail += f" ({departing['long_tail_order']} order)"
-    order = list(c.get("order") or [])
-    if order:
-        as_named = order == sorted(order, key=str) or order == list(range(len(order)))
+    if order := c.get("order"):
+        as_named = order == "original" or list(order) in (sorted(order, key=str), [*range(len(order))])
         digest = hashlib.sha256(repr(order).encode()).hexdigest()[:4]
         ordered = "in their order" if as_named else f"in an order of their own ({digest})"
     else:
@@ -197,6 +194,7 @@ def board_of(g: Group) -> Board:
         network,
         in_bytes,
         c.get("exemplar_size") == "half" and in_bytes > 0,
+        c.get("holdout") or 0.0,
     )
 
 
@@ -282,7 +280,7 @@ def _of_the_paper() -> list[dict[str, Any]]:
 
 def _board(row: Values) -> Board:
     names = ("data", "tail", "tasks", "order", "augment", "network", "bytes")
-    return *(row[name] for name in names), False
+    return *(row[name] for name in names), False, row.get("left_aside", 0.0)
 
 
 def _theirs(row: Values) -> Row:
@@ -295,8 +293,9 @@ def _theirs(row: Values) -> Row:
 
 
 def _title(board: Board) -> str:
-    data, tail, tasks, order, augment, network, in_bytes, half = board
+    data, tail, tasks, order, augment, network, in_bytes, half, left_aside = board
     words = [data, f"long tail {tail}" if tail else "", tasks, f"classes {order}" if order else ""]
     words += ["no extra augmentation" if augment == "none" else augment, network]
     words.append(f"{in_bytes:,} bytes of exemplars" + " at half size" * half)
+    words.append(f"{100 * left_aside:g} % of the images left aside" if left_aside else "")
     return ", ".join(word for word in words if word)

@@ -129,7 +129,7 @@ def lt_cil() -> Runs:
     hosts: dict[str, Values] = {host: {"method": host} for host in ("icarl", "podnet", "der")}
     if "best" in PRESETS:
         hosts["best"] = PRESETS["best"].values
-    orders: dict[str, Values] = {"shuffled": {}, "ordered": {"order": list(range(100))}}
+    orders: dict[str, Values] = {"shuffled": {}, "ordered": {"order": "original"}}
     runs: Runs = {}
     for (order, ordered), tasks, word in itertools.product(orders.items(), (5, 10), ("none", "jioc")):
         protocol = LT_CIL | ordered | {"increment": 50 // tasks}

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from jioc.config import Values, flat, make, nested, rescale
 from jioc.config.index import STAGES, flag
-from jioc.data.find import find_dataset
 from jioc.errors import Refused, refuse_if, refuse_unknown, unknown
 from jioc.files import from_json, read_text
 from jioc.methods import SPECS, Spec, own_options
@@ -232,7 +231,7 @@ def _order(given: Values, values: Values, place: str) -> None:
     if given["shuffle"]:
         values["order_seed"] = seeds[0]
     else:
-        values["order"] = tuple(range(find_dataset(values["data"]).classes))
+        values["order"] = "original"
 
 
 def _device(given: Values, values: Values, place: str, notes: list[str]) -> None:

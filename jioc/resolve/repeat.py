@@ -18,9 +18,10 @@ def line(config: Config) -> str:
 def argv(config: Config) -> list[str]:
     """The method and its flags. What is a default, or follows from another flag, is left out.
 
-    A class order has no flag but a file's name: such a run is repeated from the config.yaml in its folder.
+    A class order of one's own has no flag but a file's name: such a run is repeated from the config.yaml in
+    its folder.
     """
-    if config.order is not None:
+    if isinstance(config.order, tuple):
         return [config.method, "--config", "config.yaml"]
     spec = find_method(config.method)
     values = {path: value for path, value in flat(plain(config)).items() if path != "given"}

@@ -12,7 +12,15 @@ from jioc.methods import Spec, find_method
 from jioc.nets import catalogue as backbones
 from jioc.text import counted
 
-TRAINING = ("batch_size", "momentum", "augment", "pretrained_lr")  # settings of a training step alone
+TRAINING = (
+    "batch_size",
+    "momentum",
+    "augment",
+    "mix",
+    "mix_alpha",
+    "ema",
+    "pretrained_lr",
+)  # settings of a training step alone
 
 
 def validate(config: Config, spec: Spec, entry: Entry) -> None:
@@ -25,6 +33,7 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
     _memory(config, spec)
     _adjustment(config, spec)
     _rebalance(config, spec)
+    _half(config, spec)
     _mix(config)
     if entry.place is None:  # in a folder, some classes may turn out to be empty
         small_memory(config, entry.classes, spec)
@@ -146,6 +155,12 @@ def _rebalance(config: Config, spec: Spec) -> None:
         f"{word} is for one linear head that answers; the entry of {spec.name} does not say rebalances=True",
     )
     refuse_if(keeps_nothing(config, spec), f"{word} needs images of old classes, and none is kept")
+
+
+def _half(config: Config, spec: Spec) -> None:
+    """Refuse a size of exemplars where none is kept."""
+    none = spec.memory == "none" or keeps_nothing(config, spec)
+    refuse_if(config.exemplar_size == "half" and none, "--exemplar-size half: no exemplar is kept")
 
 
 def _mix(config: Config) -> None:

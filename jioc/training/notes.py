@@ -39,6 +39,28 @@ def not_resumable(method: str) -> str:
     )
 
 
+def no_run_repeats(method: str, drawn: Sequence[str]) -> str:
+    whose = " and ".join(f"{name}'s" for name in drawn)
+    return (
+        f"{method!r} draws random numbers from {whose} own generator, so that no run of it repeats; "
+        "draw them from the method's `generator`"
+    )
+
+
+def nothing_remembered(method: str) -> str:
+    return (
+        f"{method!r} keeps no exemplars: `learn` calls self.remember(task, data) in the end, or its entry "
+        "says memory='none'"
+    )
+
+
+def never_trained(method: str, name: str) -> str:
+    return (
+        f"the loss of {method!r} depends on {name!r}, which no stage trains; "
+        "fit(self, task, …, params=[…]) names what is trained"
+    )
+
+
 def at_chance(last: Epoch, sizes: Sequence[int], spec: Spec) -> str | None:
     """Say that the loss at the end of a stage is still that of guessing. `sizes`: of the tasks so far."""
     if not last.epoch == last.epochs >= ENOUGH:

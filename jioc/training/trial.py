@@ -21,10 +21,12 @@ from jioc.data.augment.basic import Augment
 from jioc.data.dataset import Dataset
 from jioc.data.scenario import Scenario
 from jioc.errors import Failed, Interrupted, Refused, refuse_if
+from jioc.events import Callback, Epoch
 from jioc.methods import contract, find_method, registry
 from jioc.methods.base import Method
 from jioc.methods.state import SAVEABLE, unsaveable
-from jioc.nets.incremental import drawing_from
+from jioc.nets.incremental import Net, drawing_from
+from jioc.resolve.validate import keeps_nothing
 from jioc.training import build, notes
 from jioc.training.checkpoint import Checkpointer, State
 from jioc.training.execution import Execution
@@ -42,10 +44,14 @@ def try_method(config: Config, dataset: Dataset) -> tuple[str, ...]:
     stops nothing.
     """
     with _nothing_changed(registry.load_method(config.method)) as afresh:
-        run = trial(config, dataset)
-        calls = _counted(run.method)
+        stages: set[str] = set()
+        run = trial(
+            config, dataset, lambda event: stages.add(event.stage) if isinstance(event, Epoch) else None
+        )
+        calls, begun, before = _counted(run.method), _weights(run.method), _random_states()
         try:
             whole, called = learn(run, calls)
+            drawn = [name for name, state in _random_states().items() if state != before[name]]
         except Exception as error:
             if isinstance(error, Refused) and not isinstance(error, NotFinite):
                 raise
@@ -61,10 +67,51 @@ def try_method(config: Config, dataset: Dataset) -> tuple[str, ...]:
         def in_pieces(beside: Collection[str]) -> End:
             return learn_in_pieces(config, dataset, beside, afresh)
 
-        if same(in_pieces(()), whole):
-            return ()
+        refuse_if(
+            run.method.rebalance is not None and "rebalance" not in stages,
+            f"--rebalance: `learn` of {run.spec.name} calls neither self.remember(task, data) nor, before it "
+            "chooses exemplars, self.rebalance, so that nothing would change",
+        )
+        found = tuple(_doubts(run, begun, drawn))
+        if drawn or same(in_pieces(()), whole):
+            return found
         _refuse_lost(run.method, lambda beside: same(in_pieces(beside), whole))
-        return (notes.not_resumable(run.spec.name),)
+        return (*found, notes.not_resumable(run.spec.name))
+
+
+def _doubts(run: Run, begun: dict[str, Tensor], drawn: list[str]) -> Iterator[str]:
+    """Notes on what is no error and hardly meant."""
+    method, spec = run.method, run.spec
+    if drawn:
+        yield notes.no_run_repeats(spec.name, drawn)
+    if spec.memory == "exemplars" and not keeps_nothing(run.config, spec) and not len(method.memory):
+        yield notes.nothing_remembered(spec.name)
+    for name, p in _own_parameters(method):
+        if p.grad is not None and name in begun and torch.equal(p, begun[name]):
+            yield notes.never_trained(spec.name, name)
+
+
+def _own_parameters(method: Method) -> list[tuple[str, torch.nn.Parameter]]:
+    """The parameters that the method's own attributes hold, by name; not those of networks."""
+    own = [(name, value) for name, value in vars(method).items() if not isinstance(value, Net)]
+    alone = [(name, value) for name, value in own if isinstance(value, torch.nn.Parameter)]
+    return alone + [
+        (f"{name}.{part}", p)
+        for name, value in own
+        if isinstance(value, torch.nn.Module)
+        for part, p in value.named_parameters()
+    ]
+
+
+def _weights(method: Method) -> dict[str, Tensor]:
+    return {name: p.detach().clone() for name, p in _own_parameters(method)}
+
+
+def _random_states() -> dict[str, Any]:
+    """The states of the generators that belong to nobody."""
+    numpy = np.random.get_state(legacy=False)["state"]
+    numpys = numpy["key"].tobytes(), numpy["pos"]
+    return {"torch": torch.get_rng_state().numpy().tobytes(), "NumPy": numpys, "Python": random.getstate()}
 
 
 def _refuse_lost(method: Method, ends_alike: Callable[[Collection[str]], bool]) -> None:
@@ -161,8 +208,9 @@ class StopEachStep(Checkpointer):
         self.kept[name] = deepcopy(state | {"beside": beside})
 
 
-def trial(config: Config, dataset: Dataset) -> Run:
-    """A run on the CPU that learns small tasks of noise, a step an epoch."""
+def trial(config: Config, dataset: Dataset, callback: Callback | None = None) -> Run:
+    """A run on the CPU that learns small tasks of noise, a step an epoch; soon its classes are unequal."""
+    spec = find_method(config.method)
     sizes = (CLASSES,) * TASKS
     y = np.repeat(np.arange(sum(sizes)), IMAGES)
     noise = np.random.RandomState(0).randint(0, 256, (len(y), *dataset.shape), np.uint8)
@@ -172,16 +220,15 @@ def trial(config: Config, dataset: Dataset) -> Run:
     test = [rows[: 1 if k % CLASSES == 0 else 0] for k, rows in enumerate(train)]  # one image a task
     had = {name: getattr(config, name) for name in index.STAGES}
     stages = {name: one.model_copy(update={"epochs": EPOCHS}) for name, one in had.items() if one.epochs}
+    memory = {"memory": 0 if keeps_nothing(config, spec) else len(sizes) * CLASSES, "memory_per_class": None}
     short = config.model_copy(
         update=stages
-        | {"batch_size": len(y), "augment": "standard"}
-        | {"rebalance_epochs": 1, "memory_bytes": None, "exemplar_size": "full"}
+        | {"batch_size": len(y), "augment": "standard", "rebalance_epochs": 1}
+        | {**memory, "memory_bytes": None, "exemplar_size": "full"}
     )
     once = Execution("fp32", graph=False, compile=False, parts=1)
     scenario = Scenario(images.classes, sizes, train, test, held_out=False)
-    return Run(
-        build.Plan(short, find_method(config.method), images, scenario, torch.device("cpu"), False, once)
-    )
+    return Run(build.Plan(short, spec, images, scenario, torch.device("cpu"), False, once), callback=callback)
 
 
 @torch.no_grad()

@@ -84,7 +84,7 @@ def test_runs_that_a_grid_stopped_after_six_tasks_are_kept_and_compared(tmp_path
     expected = [fmean(row["cnn"]["per_class"]) for row in stopped["tasks"]]
     assert means == pytest.approx(expected, abs=0.005)
     six = [fmean(row["cnn"]["per_class"]) for row in host["tasks"]][:6]
-    gain = f"{fmean(expected) - fmean(six):+.2f} (6)"
+    gain = f"{fmean(expected) - fmean(six):+.2f}"
     assert cells(tmp_path, "DER, balanced")["ema"][0] == gain
 
 

@@ -1,6 +1,7 @@
 """What a method that is not ours must keep to, each rule with its sentence, before a run has a folder."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -326,9 +327,9 @@ def slipped(folder: Path, **slip: str) -> str:
     return str(folder / "slip.py")
 
 
-def told(method: str) -> list[str]:
+def told(method: str, **values: Any) -> list[str]:
     """The notes on a method before its run."""
-    config = resolve(make(method=method))
+    config = resolve(make(method=method, **values))
     return list(try_method(config, load_dataset(config)))
 
 
@@ -377,14 +378,13 @@ def test_a_method_that_would_end_elsewhere_after_an_interruption_is_told_what_it
 @pytest.mark.parametrize(
     "slip",
     [
-        {"BEFORE": "import torch; z = z + torch.rand(())"},
         {"HELD": "seen = {}", "BEFORE": "self.seen[task.index] = 1; z = z * len(self.seen)"},
         {
             "HELD": "def __init__(self, **k): super().__init__(**k); self.back = self.net.backbone",
             "BEFORE": "z = z * (1 + self.back(batch.x)[0].mean())",
         },
     ],
-    ids=["torch's own generator", "a dictionary of the class", "a part of the network"],
+    ids=["a dictionary of the class", "a part of the network"],
 )
 def test_a_run_that_would_not_repeat_is_noted(slip: dict[str, str], tmp_path: Path) -> None:
     (note,) = told(slipped(tmp_path, **slip))
@@ -409,6 +409,47 @@ def test_what_a_method_keeps_and_does_not_learn_by_is_its_own_affair(value: str,
     code = f"import numpy, threading, torch; self.kept = {value}"
     assert not told(slipped(tmp_path, AFTER=code))
     assert not told(slipped(tmp_path, LEARN=f"{code}; LEARN", BEFORE="self.kept"))
+
+
+@pytest.mark.parametrize(
+    ("slip", "note"),
+    [
+        (
+            {"BEFORE": "import torch; z = z + torch.rand(())"},
+            "'slip' draws random numbers from torch's own generator, so that no run of it repeats;",
+        ),
+        (
+            {"AFTER": "import random, numpy; random.random(), numpy.random.rand()"},
+            "'slip' draws random numbers from NumPy's and Python's own generator, so that no run",
+        ),
+        (
+            {"LEARN": "self.net.grow(task.n_new, self.generator); fit(self, task, data.alone())"},
+            "'slip' keeps no exemplars: `learn` calls self.remember(task, data) in the end, or its entry",
+        ),
+        (
+            {
+                "HELD": "def __init__(self, **k): super().__init__(**k); import torch; "
+                "self.eta = torch.nn.Parameter(torch.ones(1))",
+                "BEFORE": "z = z * self.eta",
+            },
+            "the loss of 'slip' depends on 'eta', which no stage trains;",
+        ),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_what_is_hardly_meant_is_noted(slip: dict[str, str], note: str, tmp_path: Path) -> None:
+    (found,) = told(slipped(tmp_path, **slip))
+    assert found.startswith(note)
+
+
+def test_a_head_that_would_not_be_rebalanced_is_refused(tmp_path: Path) -> None:
+    learn = "self.net.grow(task.n_new, self.generator); fit(self, task, data.with_memory(self.memory)); "
+    keep = "self.memory.update(data.classes, lambda index: data.features(self.net, index), data.generator)"
+    with pytest.raises(Refused, match="--rebalance: `learn` of slip calls neither self.remember"):
+        told(slipped(tmp_path, LEARN=learn + keep), rebalance="head")
+    anew = f"{learn}self.rebalance and self.rebalance(task, data); {keep}"
+    assert not told(slipped(tmp_path, LEARN=anew), rebalance="head")
+    assert not told(slipped(tmp_path), rebalance="head")
 
 
 def test_what_is_named_or_set_anew_before_it_is_used_is_kept(tmp_path: Path) -> None:

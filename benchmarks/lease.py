@@ -92,7 +92,8 @@ def left(
         wanted = {f"{column.name(row)}-seed{seed}" for column, rows, seed in minutes.WANTED for row in rows}
         seeds = sorted({seed for _, _, seed in minutes.WANTED})
     jobs = plan(known, seeds or known.seeds, only, known.scale, lambda spec: {}, Path())
-    kept = runs.counterparts(once.read(RESULTS), [runs.not_begun(job.folder, job.config) for job in jobs])
+    results = once.read(RESULTS) if any(RESULTS.rglob("result.json")) else []  # a bare copy has none
+    kept = runs.counterparts(results, [runs.not_begun(job.folder, job.config) for job in jobs])
     lines = kept_lines()
     return [
         f"{minutes.minutes(job.config, tasks):6.2f}  {recipe}  {job.name}" + (f"  {tasks}" if tasks else "")

@@ -166,6 +166,15 @@ class Worker:
                 self.run(entry)
 
     def run(self, entry: Entry) -> None:
+        """Run one; whatever ends it otherwise, nobody waits for it."""
+        try:
+            self._run(entry)
+        except BaseException:
+            with suppress(OSError):
+                taken(entry).write_text(FAILED)
+            raise
+
+    def _run(self, entry: Entry) -> None:
         job = entry.job
         say(f"begins {job.name}")
         begun = time.time()
@@ -304,9 +313,9 @@ def work_until(queue: list[Entry], at_once: int, begun: float, end: float) -> No
         assert stop.until is not None
         worker = Worker(queue, begun, time.time() + stop.until - time.monotonic(), stop)
         with ThreadPoolExecutor(at_once) as pool:
-            ends = [pool.submit(worker.work) for _ in range(at_once)]
-        for end in ends:
-            end.result()
+            workers = [pool.submit(worker.work) for _ in range(at_once)]
+        for each in workers:
+            each.result()
     fail_if(worker.failed, f"{counted(worker.failed, 'run')} failed")
 
 

@@ -117,7 +117,8 @@ def images_key(config: Config) -> str:
 
 def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     """Turn pydantic's first complaint into a sentence that names the flag; without a prefix, the setting."""
-    first = error.errors()[0]
+    every = error.errors()  # a setting of several types has one of each: what is our own is told
+    first = next((one for one in every if one["type"] == "value_error"), every[0])
     place = [str(name) for name in first["loc"]]
     if first["type"] == "extra_forbidden":
         hint = _hint(place[0]) if error.title == "Config" and len(place) == 1 else ""
@@ -130,6 +131,8 @@ def refusal(error: ValidationError, prefix: str = "--") -> Refused:
     why = why.replace("input should be", "it should be").partition(", unable to parse")[0]
     if first["type"] == "string_pattern_mismatch":
         why = "it should be auto, cpu, cuda or cuda:1"  # the only setting with a pattern
+    if first["type"] == "literal_error" and path == "order":
+        why = "it should be the word original, or a list of labels and names"
     return Refused(f"{name}: {first['input']!r} is refused: {why}")
 
 

@@ -67,7 +67,8 @@ def class_order(dataset: Dataset, config: Config) -> list[int]:
     if config.order == "original":
         return list(range(n))
     known = {str(c): c for c in range(n)} | {name: c for c, name in enumerate(dataset.classes)}
-    order, numbered = [], any(name.isdecimal() for name in dataset.classes)
+    order: list[int] = []
+    numbered = any(map(str.isdecimal, dataset.classes)) and any(isinstance(one, str) for one in config.order)
     for text in config.order:  # an original label; or a name, which may have spaces, or several names
         if isinstance(text, int):
             in_quotes = f", and a class called {text} stands in quotes" * (str(text) in known)

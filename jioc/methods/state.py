@@ -83,7 +83,9 @@ def _parameter(value: Tensor, live: Any, device: torch.device) -> nn.Parameter:
 
 def unsaveable(value: Any) -> str | None:
     """Name the kind of the first part that is neither a tensor nor plain; None if there is none."""
-    if type(value) is Tensor or isinstance(value, (str, int, float, type(None))):
+    if type(value) is Tensor:
+        return None if value.layout is torch.strided else "sparse tensor"
+    if isinstance(value, (str, int, float, type(None))):
         return None
     if type(value) not in (list, tuple, dict):
         return type(value).__name__

@@ -122,7 +122,7 @@ def _explained(left_out: int) -> list[str]:
         "accuracy in percent, mean ± standard deviation over n seeds; average: over the tasks, the first too",
         "parameters: of the network that answers after the last task, 4 bytes each",
         "seconds: of training and evaluating, often beside other runs on the same GPU",
-        "only rows of one board have the same protocol, augmentation, network and bytes",
+        "only rows of one board have the same protocol, images, augmentation, network and bytes",
     ]
     return legend + [f"left out, unfinished or judged by a hold-out: {counted(left_out, 'setting')}"] * bool(
         left_out

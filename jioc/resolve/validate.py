@@ -33,7 +33,6 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
     _memory(config, spec)
     _adjustment(config, spec)
     _rebalance(config, spec)
-    _half(config, spec)
     _mix(config)
     if entry.place is None:  # in a folder, some classes may turn out to be empty
         small_memory(config, entry.classes, spec)
@@ -157,12 +156,6 @@ def _rebalance(config: Config, spec: Spec) -> None:
     refuse_if(keeps_nothing(config, spec), f"{word} needs images of old classes, and none is kept")
 
 
-def _half(config: Config, spec: Spec) -> None:
-    """Refuse a size of exemplars where none is kept."""
-    none = spec.memory == "none" or keeps_nothing(config, spec)
-    refuse_if(config.exemplar_size == "half" and none, "--exemplar-size half: no exemplar is kept")
-
-
 def _mix(config: Config) -> None:
     """Refuse an alpha without a mixture, and weights averaged by class where an image has two."""
     refuse_if(
@@ -218,6 +211,8 @@ def unused(config: Config) -> list[str]:
         flags = ", ".join(index.setting(path).flag for path in idle)
         return [f"{flags}: without effect, because {config.method} trains nothing"] if idle else []
     notes = [note for stage in index.STAGES for note in _unused_schedule(stage, config)]
+    if config.exemplar_size == "half" and (spec.memory == "none" or keeps_nothing(config, spec)):
+        notes.append("--exemplar-size half: without effect, because no exemplar is kept")
     c = config.coordination
     reasons: dict[str, dict[str, Any]] = {  # the first that makes an option idle is told
         f"under --coordinate {c.coordinate}": {"coordinate": c.coordinate},

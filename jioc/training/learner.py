@@ -192,9 +192,10 @@ class Learner(Classifier):
         entry = catalogue.in_memory(dataset.name, len(scenario.classes), whole.shape[-1])
         plan = preflight(resolve(config or self.config, entry), whole, scenario=scenario, begins=False)
         asked = plan.config.exemplar_size
+        wrong = "memory cannot be 0" if asked == "half" else f"exemplar_size cannot be {asked!r}"
         refuse_if(
-            self.preprocessing.half and asked != "half",
-            f"the exemplars of this model are kept at half their size; exemplar_size cannot be {asked!r} now",
+            self.preprocessing.half and not build.halves(plan.config),
+            f"the exemplars of this model are kept at half their size, so {wrong} now",
         )
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))

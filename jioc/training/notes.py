@@ -31,11 +31,11 @@ def broke_on_noise(method: str, error: Exception) -> str:
     )
 
 
-def not_resumable(method: str) -> str:
+def not_resumable(method: str, error: str | None) -> str:
+    told = f" ({error})" if error else ""
     return (
-        f"{method!r} ends elsewhere if its run is interrupted and resumed: have it draw random numbers from "
-        "its `generator` alone, reach parts of the network through self.net each time, and keep what it "
-        "learns in attributes that `persistent` names"
+        f"{method!r} ends elsewhere if its run is interrupted and resumed{told}: have it reach parts of the "
+        "network through self.net each time, and keep what it learns in attributes that `persistent` names"
     )
 
 
@@ -49,8 +49,8 @@ def no_run_repeats(method: str, drawn: Sequence[str]) -> str:
 
 def nothing_remembered(method: str) -> str:
     return (
-        f"{method!r} keeps no exemplars: `learn` calls self.remember(task, data) in the end, or its entry "
-        "says memory='none'"
+        f"{method!r} keeps no exemplars: `learn` calls self.remember(task, data) in the end, or puts the "
+        "images of each class into self.memory.classes; if it needs none, its entry says memory='none'"
     )
 
 

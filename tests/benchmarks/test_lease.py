@@ -108,6 +108,20 @@ def test_an_error_in_a_thread_of_a_lease_is_its_error(lease: Any, tmp_path: Path
         lease.work_until([entry], 1, time.time(), time.time() + 60)
 
 
+def test_nobody_waits_for_a_run_that_ended_in_an_error(
+    lease: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(folder: Path) -> None:
+        raise OSError("No space left on device")
+
+    queue = [lease.Entry(1e-3, job(tmp_path / name, later={"epochs": 1}), 3) for name in "ab"]
+    monkeypatch.setattr(lease, "tidy", full)
+    worker = lease.Worker(queue, time.time(), time.time() + 600, bool)
+    with pytest.raises(OSError):
+        worker.run(queue[0])
+    assert lease.rest(queue[0]) is None and not worker.may_fit_later()
+
+
 def test_runs_that_share_a_gpu_end_later_and_few_do_not_fill_it() -> None:
     until_all_end = script("lease").until_all_end
     assert until_all_end([1.0] * 10) == pytest.approx(10.0)

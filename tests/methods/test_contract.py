@@ -1,5 +1,6 @@
 """What a method that is not ours must keep to, each rule with its sentence, before a run has a folder."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from jioc.cli.main import main
 from jioc.config import make
 from jioc.data.load import load_dataset
 from jioc.errors import Failed, Refused
+from jioc.methods.registry import load_method
 from jioc.resolve.derive import resolve
 from jioc.training.run import run
 from jioc.training.trial import try_method
@@ -363,6 +365,31 @@ PREV = "self.prev = self.net.head.weight.detach().mean()"
             "'centre'",
             "",
         ),
+        (  # of the first step of an epoch
+            {
+                "HELD": "def before_step(self, task, epoch, epochs, i): self.z = self.z if i else epoch",
+                "BEFORE": "z = z * (1 + self.z)",
+            },
+            "'z'",
+            "",
+        ),
+        (  # either is enough, and a lock cannot be copied
+            {
+                "AFTER": "import threading; self.a = self.b = 1; self.lock = threading.Lock()",
+                "BEFORE": "z = z * (1 + ('a' in vars(self) or 'b' in vars(self)))",
+            },
+            "'a'",
+            "",
+        ),
+        (  # without it the loss breaks another rule
+            {
+                "AFTER": "self.old = True",
+                "BEFORE": "if task.n_old and not self.old: return {'cls': z.mean()}",
+                "LOSS": "loss",
+            },
+            "'old'",
+            "",
+        ),
     ],
     ids=lambda value: str(value)[:30],
 )
@@ -386,9 +413,11 @@ def test_a_method_that_would_end_elsewhere_after_an_interruption_is_told_what_it
     ],
     ids=["a dictionary of the class", "a part of the network"],
 )
-def test_a_run_that_would_not_repeat_is_noted(slip: dict[str, str], tmp_path: Path) -> None:
+def test_a_run_that_would_end_elsewhere_for_other_reasons_is_noted(
+    slip: dict[str, str], tmp_path: Path
+) -> None:
     (note,) = told(slipped(tmp_path, **slip))
-    assert note.startswith("'slip' ends elsewhere if its run is interrupted and resumed: have it draw")
+    assert note.startswith("'slip' ends elsewhere if its run is interrupted and resumed: have it reach")
 
 
 @pytest.mark.parametrize(
@@ -403,6 +432,7 @@ def test_a_run_that_would_not_repeat_is_noted(slip: dict[str, str], tmp_path: Pa
         "(lambda mine: mine.append(mine) or mine)([])",
         "numpy.random.default_rng(task.index)",
         "self.net.head.weight * 2",
+        "float('nan')",
     ],
 )
 def test_what_a_method_keeps_and_does_not_learn_by_is_its_own_affair(value: str, tmp_path: Path) -> None:
@@ -419,12 +449,12 @@ def test_what_a_method_keeps_and_does_not_learn_by_is_its_own_affair(value: str,
             "'slip' draws random numbers from torch's own generator, so that no run of it repeats;",
         ),
         (
-            {"AFTER": "import random, numpy; random.random(), numpy.random.rand()"},
+            {"BEFORE": "import random, numpy; z = z * (random.random() + numpy.random.rand())"},
             "'slip' draws random numbers from NumPy's and Python's own generator, so that no run",
         ),
         (
             {"LEARN": "self.net.grow(task.n_new, self.generator); fit(self, task, data.alone())"},
-            "'slip' keeps no exemplars: `learn` calls self.remember(task, data) in the end, or its entry",
+            "'slip' keeps no exemplars: `learn` calls self.remember(task, data) in the end, or puts",
         ),
         (
             {
@@ -450,6 +480,58 @@ def test_a_head_that_would_not_be_rebalanced_is_refused(tmp_path: Path) -> None:
     anew = f"{learn}self.rebalance and self.rebalance(task, data); {keep}"
     assert not told(slipped(tmp_path, LEARN=anew), rebalance="head")
     assert not told(slipped(tmp_path), rebalance="head")
+
+
+@pytest.mark.parametrize(
+    "slip",
+    [
+        {"BEFORE": "import torch; torch.rand(())"},
+        {"HELD": "best, persistent = float('nan'), ('best',)"},
+        {  # a quota of its own
+            "LEARN": "self.net.grow(task.n_new, self.generator); "
+            "fit(self, task, data.with_memory(self.memory))",
+            "AFTER": "features = lambda index: data.features(self.net, index); "
+            "self.memory.update(data.classes, features, data.generator, classes=10)",
+        },
+        {"BEFORE": "z * self.memory.total"},
+        {  # trained, and then set back
+            "HELD": "import torch; persistent = ('by',); by = torch.nn.Parameter(torch.ones(1))",
+            "BEFORE": "z = z * self.by",
+            "LEARN": "self.net.grow(task.n_new, self.generator); "
+            "fit(self, task, data.with_memory(self.memory), params=[*self.net.parameters(), self.by]); "
+            "self.by.data.fill_(1); self.remember(task, data)",
+        },
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_an_honest_method_hears_nothing(slip: dict[str, str], tmp_path: Path) -> None:
+    assert not told(slipped(tmp_path, **slip))
+
+
+def test_the_kind_of_memory_is_that_of_the_run(tmp_path: Path) -> None:
+    method = slipped(tmp_path, BEFORE="z = z * (1 + self.memory.per_class)")
+    assert not told(method, memory=None, memory_per_class=4)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "type(self).seen = getattr(self, 'seen', 0) + 1",
+        "self.book.setdefault('a', []).append(1)",
+        "self.book.setdefault('b', {})[task.index] = self.net.head.weight",
+        "global COUNT; COUNT = globals().get('COUNT', 0) + 1",
+        "KEPT['a'].add(task.index)",
+    ],
+)
+def test_nothing_of_a_trial_stays_in_a_class_or_its_file(after: str, tmp_path: Path) -> None:
+    method = slipped(tmp_path, HELD="book = {'a': []}", AFTER=after)
+    path = tmp_path / "slip.py"
+    path.write_text(path.read_text().replace("import jioc\n", "import jioc\nKEPT = {'a': set()}\n", 1))
+    cls = load_method(method)
+    told(method)
+    file = vars(sys.modules[cls.__module__])
+    assert (cls.book, file["KEPT"], "COUNT" in file) == ({"a": []}, {"a": set()}, False)
+    assert not hasattr(cls, "seen")
 
 
 def test_what_is_named_or_set_anew_before_it_is_used_is_kept(tmp_path: Path) -> None:

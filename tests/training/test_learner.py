@@ -95,7 +95,7 @@ def test_exemplars_become_half_size_later_and_never_full_size_again(digits: Data
         )
     with pytest.raises(Refused, match="exemplar_size cannot be 'full'"):
         half.learn(some(digits, ["7"]), config=chosen("full"))
-    with pytest.raises(Refused, match="no exemplar is kept"):
+    with pytest.raises(Refused, match="memory cannot be 0"):
         half.learn(some(digits, ["7"]), config=chosen("half").model_copy(update={"memory": 0}))
 
 

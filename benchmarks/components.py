@@ -142,20 +142,23 @@ def choose(results: Path = RESULTS) -> str:
     def gain(*pairs: tuple[str, str]) -> float:
         return round(fmean(reached(runs, one) - reached(runs, other) for one, other in pairs), 2)
 
-    usual, cosine = components.LATER
-    rows = [(components.deciding(cosine, each), components.deciding(usual, each)) for each in STRENGTHS]
-    means = [round(fmean(reached(runs, row) for row in pair), 2) for pair in rows]
-    strength = STRENGTHS[means.index(max(means))]
+    means = [round(reached(runs, row), 2) for row in STRENGTHS]
+    first, *_ = rows = list(STRENGTHS)
+    pairs = ((first, "weight-decay"), ("together-head", "together"))
     parts: list[tuple[Values, float, float]] = [  # what it adds, and from where it joins
-        (components.LATER[cosine], gain(*rows), 0.4),
-        (components.HEAD, gain((rows[0][1], "weight-decay"), ("together-head", "together")), 0.0),
-        (components.CHANGES["adjust-1"], gain(("together-head-adjust", "together-head")), 0.5),
+        (components.HEAD, gain(*pairs), 0.0),
+        *(
+            (change, gain((f"{components.BESIDE}-{word}", components.BESIDE)), 0.5)
+            for word, change in components.JOINING.items()
+        ),
     ]
-    settings: Values = {"method": "der", "later.weight_decay": strength}
+    settings: Values = {"method": "der", "later.weight_decay": STRENGTHS[rows[means.index(max(means))]]}
     for change, added, least in parts:
         if added >= least:
             settings |= change
-    reasons = [f"# --weight-decay {each:g}: {mean:.2f}" for each, mean in zip(STRENGTHS, means, strict=True)]
+    reasons = [
+        f"# {flags(components.CHANGES[row])}: {mean:.2f}" for row, mean in zip(rows, means, strict=True)
+    ]
     reasons += [f"# {flags(change)}: {added:+.2f}, joins from {least}" for change, added, least in parts]
     made = components.best(settings, {}) | components.best(settings, components.AUTO)
     return "\n".join([*reasons, yaml.safe_dump({"runs": made}, sort_keys=False)])

@@ -30,14 +30,11 @@ ALONE: dict[str, Values] = {
     "cosine": COSINE,
     "weight-decay": DECAY,
 }
-LATER: dict[str, Values] = {"": {}, "later-cosine-": {"later.decay": "cosine"}}
-STRENGTHS = (5e-4, 1e-3, 2e-3)
-
-
-def deciding(later: str, strength: float) -> str:
-    """Name a row that `best` is chosen from: the schedule of the later tasks, and their weight decay."""
-    return f"{later}weight-decay-{strength:g}-head"
-
+STRENGTHS = {f"weight-decay-{strength:g}-head": strength for strength in (5e-4, 1e-3, 2e-3, 4e-3)}
+"""The rows that `best` is chosen from, by their names: the weight decay of the later tasks."""
+JOINING: dict[str, Values] = {"adjust": {"adjust": 1}, "jioc": {"coordination.coordinate": "jioc"}}
+"""What may join them, each tried beside a decay of 0.001."""
+BESIDE = "weight-decay-0.001-head"
 
 COMBINED: dict[str, Values] = {
     "together": TOGETHER,
@@ -45,9 +42,12 @@ COMBINED: dict[str, Values] = {
     "together-scale": TOGETHER | SCALE,
     "together-head-adjust": TOGETHER | HEAD | {"adjust": 1},
     "together-adjust": TOGETHER | ADJUST,
-} | {  # the first task stays as it is, so that these differ by less chance
-    deciding(word, strength): decay | {"later.weight_decay": strength} | HEAD
-    for (word, decay), strength in itertools.product(LATER.items(), STRENGTHS)
+    # the first task stays as it is, so that these differ by less chance
+    **{name: {"later.weight_decay": strength} | HEAD for name, strength in STRENGTHS.items()},
+    **{
+        f"{BESIDE}-{word}": {"later.weight_decay": STRENGTHS[BESIDE]} | HEAD | change
+        for word, change in JOINING.items()
+    },
 }
 UNAUGMENTED = ALONE | COMBINED
 TAILED = {

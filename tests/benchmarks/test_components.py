@@ -101,14 +101,13 @@ def decided(rows: dict[str, tuple[float, float]]) -> list[str]:
 ROWS = {
     "weight-decay-0.0005-head": (70, 60),
     "weight-decay-0.001-head": (72, 63),
-    "weight-decay-0.002-head": (72, 62),
-    "later-cosine-weight-decay-0.0005-head": (75, 60),
-    "later-cosine-weight-decay-0.001-head": (72, 62),
-    "later-cosine-weight-decay-0.002-head": (69, 60),
+    "weight-decay-0.002-head": (75, 59),
+    "weight-decay-0.004-head": (71, 63),
+    "weight-decay-0.001-head-adjust": (73, 62.8),
+    "weight-decay-0.001-head-jioc": (73, 62.9),
     "weight-decay": (69, 61.5),
     "together": (70, 60),
     "together-head": (71, 60),
-    "together-head-adjust": (70, 61.8),
 }
 
 
@@ -121,28 +120,18 @@ def chosen(folder: Path, **others: tuple[float, float]) -> Values:
 
 
 def test_best_is_chosen_by_the_rule_of_the_page(tmp_path: Path) -> None:
-    """A strength over both schedules, a new head unless it loses, adjusted logits from 0.5 points on."""
+    """The best strength over both columns, a new head unless it loses; more joins from 0.5 points on."""
     found = chosen(tmp_path)
     assert found["rebalance"] == "head" and found["later"] == {"weight_decay": 0.001}
-    assert "adjust" not in found
+    assert "coordination" not in found and "adjust" not in found
     assert "rebalance" not in chosen(tmp_path, weight_decay=(69, 62.1))
-    assert chosen(tmp_path, together_head_adjust=(70, 62.1))["adjust"] == 1
-    with pytest.raises(Refused, match="together-head-adjust-seed1 is not kept with 6 tasks"):
+    beside = "weight-decay-0.001-head"
+    assert chosen(tmp_path, **{f"{beside}-jioc": (73, 63.0)})["coordination"] == {"coordinate": "jioc"}
+    assert chosen(tmp_path, **{f"{beside}-adjust": (73, 63.0)})["adjust"] == 1
+    with pytest.raises(Refused, match="head-jioc-seed1 is not kept with 6 tasks"):
         script("components").choose(
-            sheets(tmp_path, HEADS, components=[line for line in decided(ROWS) if "adjust" not in line])
+            sheets(tmp_path, HEADS, components=[line for line in decided(ROWS) if "jioc" not in line])
         )
-
-
-@pytest.mark.parametrize(("tail", "joins"), [(60.0, False), (64.0, True)])
-def test_a_cosine_joins_from_0_4_points_on(tmp_path: Path, tail: float, joins: bool) -> None:
-    cosine = {name: (72.0, tail) for name in ROWS if name.startswith("later")}
-    rows = {name: (71.0, 61.0) for name in ROWS if name.startswith("weight")}
-    sheets(tmp_path, HEADS, components=decided(ROWS | rows | cosine))
-    (told,) = {
-        run["later"].get("decay")
-        for run in yaml.safe_load(script("components").choose(tmp_path))["runs"].values()
-    }
-    assert told == ("cosine" if joins else None)
 
 
 def test_what_is_chosen_is_what_its_preset_will_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,11 +155,15 @@ class Worker:
 
     def __init__(self, queue: list[Entry], begun: float, end: float, stop: Callable[[], bool]):
         self.queue, self.begun, self.end, self.stop = queue, begun, end, stop
-        self.failed = 0
+        self.failed, self.stopped = 0, False
 
     def work(self) -> None:
-        """Run what fits, one after another."""
-        while not self.stop() and ((entry := self.take()) or self.may_fit_later()):
+        """Run what fits, one after another, until a run is stopped.
+
+        `stop` is for the steps of a run: it expects the next step to last as long as the ones before, and
+        between two calls of this thread lies a whole run.
+        """
+        while not self.stopped and ((entry := self.take()) or self.may_fit_later()):
             if entry is None:
                 time.sleep(EVERY)
             else:
@@ -182,6 +186,7 @@ class Worker:
         (outcome,) = run_here([job], 1, self.stop, watch)
         if isinstance(outcome, Exception) and not isinstance(outcome, LearntEnough):
             failed = not isinstance(outcome, Interrupted)
+            self.stopped = self.stopped or not failed
             say(f"{FAILED.upper() if failed else 'stopped'} {job.name}: {sentence(outcome)}")
             if failed:
                 self.failed += 1

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from helpers.grids import BOTH, job, recipe_file
 from helpers.paths import ROOT
 from helpers.scripts import script
 from jioc import results
+from jioc.stopping import Stop
 
 
 def test_the_queue_of_a_seed_of_the_columns_takes_as_long_as_the_page_says(tmp_path: Path) -> None:
@@ -68,6 +70,24 @@ def test_what_an_earlier_lease_has_done_makes_this_one_no_quicker(lease: Any, tm
     assert worker.fits(queue[1])
     lease.note(queue[0], 2.0, 2.0)
     assert not worker.fits(queue[1])
+
+
+def test_after_a_long_run_a_short_one_begins_if_it_fits(lease: Any, tmp_path: Path) -> None:
+    """A run is no step: that the last one took most of the time says nothing of the next."""
+    queue = [lease.Entry(1e-3, job(tmp_path / name, later={"epochs": 1}), 3) for name in "ab"]
+    stop = Stop(600.0)
+    worker = lease.Worker(queue, time.time(), time.time() + 540, stop)
+    run = worker.run
+
+    def slow(entry: Any) -> None:
+        run(entry)
+        here = threading.get_ident()
+        if here in stop.called:  # as if the run had taken nine minutes
+            stop.called[here] -= 540
+
+    worker.run = slow
+    worker.work()
+    assert all(entry.learnt for entry in queue)
 
 
 def test_nobody_waits_for_a_run_whose_process_has_died(lease: Any, tmp_path: Path) -> None:

@@ -151,6 +151,9 @@ class Config(Options):
     """Share of the training images of each class that is held out, to measure accuracy on."""
     judge_by: Literal["holdout", "test"] = setting("holdout", "data", label="place", commands=())
     """With --holdout, measure accuracy on the images held out; or on the test set, and leave them aside."""
+    headline: str | None = setting(None, "data", follows=("method",), commands=(), metavar="READOUT")
+    """Read-out that the run is judged by, and that its model answers with: cnn, the head; nme, the nearest
+    mean of a class's exemplars; or another that the method has. By default the method's own, mostly cnn."""
     tasks: Positive | None = setting(
         None, "data", **SPLIT, excludes=("base", "increment", "task_sizes"), metavar="T"
     )
@@ -225,6 +228,9 @@ class Config(Options):
         None, "network", follows=("method",), metavar="STAGES", commands=FIXED
     )
     """Stages of the backbone, from the first on, that never learn: none, all, or how many."""
+    head: Literal["linear", "cosine"] = setting("linear", "network", commands=FIXED)
+    """Classifier of a method that has none of its own: W f + b, or 16 times the cosine of the features and
+    each class's weights."""
     pretrained_lr: Above0 | None = setting(None, "network", follows=("weights",), metavar="SHARE")
     """Learning rate of pretrained layers, as a share of that of the others; a tenth with --weights."""
 

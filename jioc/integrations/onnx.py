@@ -49,7 +49,7 @@ class ReadOut(nn.Module):
 def to_onnx(learner: Learner, readout: str | None = None) -> tuple[bytes, str]:
     """Make the file's content; return it with a sentence on how it was checked."""
     c, h, w = learner.preprocessing.shape
-    name = readout or learner.method.spec.headline
+    name = readout or learner.method.headline
     known = learner.readouts(np.zeros((1, c, h, w), np.uint8))
     if name not in known:
         raise unknown("read-out", name, known)

@@ -286,7 +286,7 @@ class IncrementalClassifier(ClassifierMixin, BaseEstimator):
         x = check_arrays(self, X, **ARRAYS, reset=False)
         with value_errors():
             readouts = self.learner_.readouts(self._whole_blocks(self._fitted.form.read(x)))
-            name = self.readout or self.learner_.method.spec.headline
+            name = self.readout or self.learner_.method.headline
             if name not in readouts:
                 raise unknown("read-out", name, readouts)
         scores = readouts[name].numpy().astype(np.float64)

@@ -53,6 +53,7 @@ class Method:
         self.net, self.memory, self.options, self.coordination = net, memory, options, coordination
         self.generator = generator  # of the weights
         self.teacher: Net | None = None
+        self.headline = "cnn"  # the read-out that it is judged by
         self.means: Tensor | None = None  # (K, d), of the exemplars' features
         self.prior: Tensor | None = None  # (K,), what --adjust adds in the task at hand
         self.rebalance: Event | None = None  # what --rebalance does once the task at hand is trained

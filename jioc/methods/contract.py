@@ -228,6 +228,6 @@ def check_readouts(method: Method, scores: dict[str, Tensor], n: int) -> None:
         )
     without = " (no exemplar is kept)" * (not len(method.memory))
     fail_if(
-        spec.headline not in scores,
-        f"{spec.name} is judged by {spec.headline!r}, and its readouts have given {names}{without}",
+        method.headline not in scores,
+        f"{spec.name} is judged by {method.headline!r}, and its readouts have given {names}{without}",
     )

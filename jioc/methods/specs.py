@@ -33,6 +33,7 @@ class Spec:
     shares: bool = False  # `weights` calls `shares`, so that it takes --host-factors
     adjusts: bool = False  # its `cls` calls `adjusted`, so that it takes --adjust
     cross_entropy: bool = True  # its `cls` is one: guessing among K classes gives log K
+    own_head: bool = False  # its `plan` names another head than the usual one: no --head
     rebalances: bool = False  # `net` answers by a linear head, and `learn` calls `remember`: --rebalance
     trains: bool = True  # False: the backbone stays as it is, and the classifier is computed, not trained
 
@@ -127,11 +128,17 @@ def cosine(epochs: int, *, weight_decay: float, lr: float = 0.1) -> Schedule:
 FIRST = steps(200, 60, 120, 170, weight_decay=5e-4)
 BIC = steps(170, 60, 100, 140, weight_decay=2e-4)
 COIL = steps(160, 80, 120, weight_decay=5e-4)
+OWN_HEADS = ("bic", "podnet", "coil", "simplecil", "ranpac")
 LINEAR = ("joint", "replay", "icarl", "wa", "ssil", "der")  # keep images, and answer by one linear head
 
 
 SPECS: dict[str, Spec] = {
-    spec.name: replace(spec, adjusts=spec.memory != "none", rebalances=spec.name in LINEAR)
+    spec.name: replace(
+        spec,
+        adjusts=spec.memory != "none",
+        rebalances=spec.name in LINEAR,
+        own_head=spec.name in OWN_HEADS,
+    )
     for spec in [
         Spec(
             "finetune", "Finetune", "new images alone: the floor",

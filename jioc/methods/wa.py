@@ -7,7 +7,8 @@
 The exemplars are chosen, and the teacher is kept, after the scaling. As in PyCIL weights are not clipped to
 be positive while training, which the paper does; biases are not scaled.
 
-`--adjust` and `--rebalance` balance old and new classes themselves: nothing is scaled then.
+`--adjust` and `--rebalance` balance old and new classes themselves: nothing is scaled then. Nor is it with
+`--head cosine`, whose rows have no length.
 
 Read-outs: `cnn` is the head after the scaling, `unaligned` before that of the newest task; earlier tasks'
 rows keep theirs. In the first task nothing is scaled, and both are the same.
@@ -35,21 +36,20 @@ class Aligned(Method):
         """Train on the new images and the exemplars, then scale the new classes' weights."""
         fit(self, task, data.with_memory(self.memory))
         balanced = self.prior is not None or self.rebalance is not None
-        self.gamma = 1.0 if balanced else self.linear_head.align(task.n_old)
+        head = self.net.head
+        self.gamma = head.align(task.n_old) if isinstance(head, LinearHead) and not balanced else 1.0
 
     def rehearsed(self, task: Task, data: TaskData) -> None:
         self.gamma = 1.0  # the rows as they are now were never scaled
         super().rehearsed(task, data)
 
     def extra_readouts(self, out: Output) -> dict[str, Tensor]:
-        n, bias = self.net.plan["sizes"][-1], self.linear_head.bias
+        head = self.net.head
+        if not isinstance(head, LinearHead):  # cosines, which no length of a row changes
+            return {"unaligned": out.logits}
+        n, bias = self.net.plan["sizes"][-1], head.bias
         new = out.logits[:, -n:] / self.gamma + (bias - bias / self.gamma)[-n:]  # exact where gamma is 1
         return {"unaligned": torch.cat([out.logits[:, :-n], new], dim=1)}
-
-    @property
-    def linear_head(self) -> LinearHead:
-        assert isinstance(self.net.head, LinearHead)
-        return self.net.head
 
 
 @register("wa")

@@ -126,6 +126,25 @@ class CosineHead(Head):
         return self.sigma * F.linear(F.normalize(features, dim=1), F.normalize(self.weight, dim=1))
 
 
+class ScaledCosineHead(Head):
+    """z = 16 cos(f, w), in the weights' precision: no class's rows or features weigh more by being longer.
+
+    Gidaris and Komodakis, CVPR 2018; Hou et al., CVPR 2019, who learn the scale. w ~ as a linear head's.
+    """
+
+    @torch.no_grad()
+    def grow(self, n: int, generator: torch.Generator, wider: int = 0) -> None:
+        """Make room for n more classes and for `wider` more features, which old rows ignore."""
+        old = F.pad(self.weight, (0, wider))
+        fresh = _uniform(n, old, math.sqrt(3 / old.shape[1]), generator)
+        self.weight = nn.Parameter(torch.cat([old, fresh]))
+
+    def forward(self, features: Tensor) -> Tensor:
+        with torch.autocast(features.device.type, enabled=False):
+            f = F.normalize(features.to(self.weight.dtype), dim=1)
+            return SCALE * F.linear(f, F.normalize(self.weight, dim=1))
+
+
 class NoHead(Head):
     """No logits, (n, 0): of a method that scores features itself."""
 
@@ -140,6 +159,7 @@ class NoHead(Head):
 
 
 PROXIES = 10
+SCALE = 16.0  # of cosines: a softmax over a hundred of them can come near to 1
 
 
 class ProxyHead(Head):
@@ -178,6 +198,7 @@ HEADS: dict[str, type[Head]] = {
     "linear": LinearHead,
     "corrected": CorrectedHead,
     "cosine": CosineHead,
+    "scaled-cosine": ScaledCosineHead,
     "proxies": ProxyHead,
     "none": NoHead,
 }

@@ -14,7 +14,7 @@ from jioc.device.streams import SideStream
 from jioc.nets.backbones import MLP, ResNet, initialise
 from jioc.nets.catalogue import Layers, Mobile, Timm, shape
 from jioc.nets.efficientnet import EfficientNetLite
-from jioc.nets.heads import HEADS, Head, LinearHead
+from jioc.nets.heads import HEADS, Head, LinearHead, ScaledCosineHead
 from jioc.nets.timm import TimmNetwork
 from jioc.nets.weights import Pretrained
 from jioc.types import Output
@@ -131,11 +131,15 @@ class IncrementalNet(Net):
         return Output(self.head(features).float(), features, maps)
 
 
+WIDENING: dict[str, type[LinearHead] | type[ScaledCosineHead]] = {  # heads that grow by features, too
+    "linear": LinearHead,
+    "scaled-cosine": ScaledCosineHead,
+}
 BRANCHES = 3  # of a step's graph in which the frozen backbones run
 
 
 class ExpandingNet(Net):
-    """A backbone for each task, their features side by side, one linear head over all of them.
+    """A backbone for each task, their features side by side, one head over all of them.
 
     Only the newest backbone learns; the others are frozen and stay in eval mode, BN statistics included.
     `aux` is a head on the newest backbone's features alone, `before` the frozen head of the network as it was
@@ -144,18 +148,18 @@ class ExpandingNet(Net):
     plan: as IncrementalNet's, and kind, backbones, aux (outputs of the auxiliary head).
     """
 
-    head: LinearHead
+    head: LinearHead | ScaledCosineHead
 
     def __init__(self, plan: dict[str, Any], generator: torch.Generator | None = None):
         super().__init__()
-        self.plan = dict(plan)
-        self.before: LinearHead | None = None
+        self.plan, head = dict(plan), WIDENING[plan["head"]]
+        self.before: LinearHead | ScaledCosineHead | None = None
         self.aux: LinearHead | None = None
         self.backbones = nn.ModuleList([backbone(plan, generator) for _ in range(plan["backbones"])])
         self.unit: int = self.learning_backbone.width
-        self.head = LinearHead(self.width, plan["sizes"])
+        self.head = head(self.width, plan["sizes"])
         if plan["backbones"] > 1:
-            self.before = LinearHead(self.width - self.unit, plan["sizes"][:-1])
+            self.before = head(self.width - self.unit, plan["sizes"][:-1])
             self.aux = LinearHead(self.unit, [plan["aux"]])
         self._freeze()
 

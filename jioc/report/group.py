@@ -114,6 +114,7 @@ def setting(run: Run) -> Values:
     entry = DATASETS.get(str(values["data"]))
     if values["memory"] is None:
         values["memory"] = entry.memory if entry else MEMORY
+    values["headline"] = values["headline"] or run.result.headline
     if not any(values[name] for name in TASKS):
         by_default = tasks_by_default(str(values["data"]), len(run.result.classes))
         values["tasks"] = len(run.result.tasks) if run.complete else by_default

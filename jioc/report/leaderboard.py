@@ -35,7 +35,7 @@ AUGMENTED = {
     "none": "no augmentation at all",
 }
 MIXED = {"none": "", "mixup": "Mixup", "cutmix": "CutMix"}
-HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have a linear one
+HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have that of --head
 ON_BOARD = {"order", "order_seed", "long_tail_order", "augment", "mix", "stem", "memory_bytes"}
 HEAD_COLUMNS = ["average", "last", "forgetting", "parameters", "bytes of the model", "seconds"]
 
@@ -223,13 +223,15 @@ def parameters(config: Values, sizes: list[int], channels: int) -> int | None:
     method, name = str(config.get("method")), str(config.get("backbone"))
     if method not in SPECS or not SPECS[method].trains or name not in catalogue.BACKBONES:
         return None
-    head, classes, form = HEADS.get(method, "linear"), sum(sizes), catalogue.BACKBONES[name]
+    usual = "scaled-cosine" if config.get("head") == "cosine" else "linear"
+    head, classes, form = HEADS.get(method, usual), sum(sizes), catalogue.BACKBONES[name]
     one = catalogue.parameters(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))
     if one is None or isinstance(form, catalogue.Mobile):
         return None
     backbones = {"der": len(sizes), "foster": min(2, len(sizes))}.get(method, 1)
     width = backbones * form.widths[-1] * (4 if isinstance(form, catalogue.Shape) and form.bottleneck else 1)
     rows = {"proxies": 10 * classes * width + 1, "cosine": classes * width + 1}
+    rows["scaled-cosine"] = classes * width
     rows["corrected"] = classes * (width + 1) + 2 * len(sizes)
     return backbones * one + rows.get(head, classes * (width + 1))
 

@@ -180,6 +180,7 @@ RULES: dict[str, Rule] = {  # each after those that it follows from
     "backbone": partial(_network, part=0),
     "stem": partial(_network, part=1),
     "memory": lambda known: known.entry and known.entry.memory,
+    "headline": lambda known: known.spec and known.spec.headline,
     "mean": partial(_statistics, name="mean"),
     "std": partial(_statistics, name="std"),
     "freeze": lambda known: None if known.spec is None or known.spec.trains else "all",

@@ -7,7 +7,7 @@ from typing import Any
 from jioc.config import Config, Schedule, index
 from jioc.config.index import flag
 from jioc.data.catalogue import Entry
-from jioc.errors import refuse_if
+from jioc.errors import refuse_if, refuse_unknown
 from jioc.methods import Spec, find_method
 from jioc.nets import catalogue as backbones
 from jioc.text import counted
@@ -31,8 +31,10 @@ def validate(config: Config, spec: Spec, entry: Entry) -> None:
     _images(config, entry)
     _pretrained(config, spec)
     _memory(config, spec)
+    _headline(config, spec)
     _adjustment(config, spec)
     _rebalance(config, spec)
+    _head(config, spec)
     _mix(config)
     if entry.place is None:  # in a folder, some classes may turn out to be empty
         small_memory(config, entry.classes, spec)
@@ -121,12 +123,36 @@ def _memory(config: Config, spec: Spec) -> None:
         empty and spec.needs_memory,
         f"{nothing}, and {spec.name} cannot do without; replay and icarl can",
     )
+    refuse_if(empty and outputs, f"{nothing}, so outputs cannot be coordinated; --coordinate ic can")
+
+
+def _headline(config: Config, spec: Spec) -> None:
+    """Refuse to judge a method by a read-out that it will not give."""
+    name = str(config.headline)
+    refuse_unknown(f"read-out of {spec.name}", name, spec.readouts)
+    empty = keeps_nothing(config, spec)
     refuse_if(
-        empty and spec.headline == "nme",
-        f"{nothing}, and {spec.name} is judged by their means (nme); "
+        empty and name == "nme" == spec.headline,
+        f"--memory 0 keeps no exemplars, and {spec.name} is judged by their means (nme); "
         "the entry of a method that has means without them says memory='none'",
     )
-    refuse_if(empty and outputs, f"{nothing}, so outputs cannot be coordinated; --coordinate ic can")
+    none = spec.memory == "none" and spec.headline != "nme"
+    refuse_if(
+        name == "nme" and (empty or none),
+        "--headline nme is for the means of exemplars, and "
+        + (f"{spec.name} keeps none" if none else "--memory 0 keeps none"),
+    )
+
+
+def _head(config: Config, spec: Spec) -> None:
+    """Refuse another head for a method that has its own, and to train what is no linear one anew."""
+    if config.head == "linear":
+        return
+    refuse_if(spec.own_head, f"--head {config.head}: {spec.name} has a head of its own")
+    refuse_if(
+        config.rebalance != "none",
+        f"--rebalance {config.rebalance} trains a linear head; leave out --head {config.head}",
+    )
 
 
 def _adjustment(config: Config, spec: Spec) -> None:

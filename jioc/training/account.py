@@ -22,7 +22,8 @@ def account(learnt: Classifier) -> Result | None:
     rows = learnt.judged.rows
     if [row.classes[1] - row.classes[0] for row in rows] != list(learnt.sizes):
         return None
-    spec, commit, trained = learnt.method.spec, execution.commit(), learnt.judged.trained
+    spec, headline = learnt.method.spec, learnt.method.headline
+    commit, trained = execution.commit(), learnt.judged.trained
     tasks = {"task_sizes": list(learnt.sizes), "tasks": None, "base": None, "increment": None}
     images = hashlib.blake2b(trained.tobytes(), digest_size=16).hexdigest() if len(trained) else None
     summary = metrics.summary(rows, list(spec.readouts))
@@ -34,7 +35,7 @@ def account(learnt: Classifier) -> Result | None:
         config=plain(learnt.config) | tasks,
         environment=Environment(torch=torch.__version__, device=execution.device_name(learnt.device)),
         method=record(spec, registry.sha256(learnt.config.method)).model_dump(mode="json"),
-        headline=spec.headline,
+        headline=headline,
         classes=learnt.classes,
         counts=learnt.counts,
         data=DataRecord(fingerprint=images),
@@ -42,8 +43,8 @@ def account(learnt: Classifier) -> Result | None:
         average=summary["average"],
         last=summary["last"],
         forgetting=summary["forgetting"],
-        complete=all(spec.headline in row.by_readout for row in rows)
-        and summary["average"].get(spec.headline) is not None,
+        complete=all(headline in row.by_readout for row in rows)
+        and summary["average"].get(headline) is not None,
     )
 
 

@@ -12,6 +12,7 @@ from jioc.data import loader, stream
 from jioc.data.dataset import Dataset
 from jioc.data.scenario import Scenario
 from jioc.device.distributed import ALONE, World
+from jioc.errors import refuse_if
 from jioc.memory import Memory
 from jioc.methods import Spec, base, contract, find_method, load_method, own_options
 from jioc.nets.incremental import backbone, build, drawing_from
@@ -19,6 +20,7 @@ from jioc.nets.weights import Pretrained, read_weights
 from jioc.resolve.validate import keeps_nothing
 from jioc.training.execution import Execution
 
+HEADS = {"linear": "linear", "cosine": "scaled-cosine"}  # by the setting, as a network's plan names them
 RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
 
 
@@ -46,12 +48,17 @@ def network_plan(config: Config, channels: int) -> dict[str, Any]:
         "channels": channels,
         "cosine": False,
         "maps": False,
-        "head": "linear",
+        "head": HEADS[config.head],
         "sizes": [],
     }
     if config.freeze not in (None, "none"):
         plain["freeze"] = config.freeze
-    return load_method(config.method).plan(plain)
+    plan = load_method(config.method).plan(plain)
+    refuse_if(
+        config.head != "linear" and plan["head"] != plain["head"],
+        f"--head {config.head}: {find_method(config.method).name} has a head of its own",
+    )
+    return plan
 
 
 def pretrained(config: Config, channels: int) -> Pretrained | None:
@@ -80,7 +87,9 @@ def make_method(
         "generator": generator,
     }
     with drawing_from(int(np.random.SeedSequence([config.init_seed or 0, 1]).generate_state(1)[0])):
-        return contract.check_init(cls(**parts))
+        method = contract.check_init(cls(**parts))
+    method.headline = config.headline or spec.headline
+    return method
 
 
 def exemplar_bytes(config: Config, shape: tuple[int, ...]) -> int:

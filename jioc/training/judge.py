@@ -29,7 +29,7 @@ def judge(
     `readout`: the method's headline unless another is named. `trained`: count images that it has trained on
     too, where it knows them. `keep`: fit a threshold for `unknown` that this share of right answers reach.
     """
-    answers = Answers(model, readout or model.method.spec.headline, trained, keep)
+    answers = Answers(model, readout or model.method.headline, trained, keep)
     for part in parts:
         answers.add(part)
     return answers.evaluation()

@@ -136,14 +136,14 @@ class Classifier:
         It is the softmax of the headline's scores, of those of the head where the headline is `nme`, or of
         another read-out's. Cosines are no probabilities: `nme` is refused.
         """
-        headline = self.method.spec.headline
+        headline = self.method.headline
         name = readout or ("cnn" if headline == "nme" else headline)
         refuse_if(name == "nme", "the scores of 'nme' are cosines, not probabilities; the head's are: 'cnn'")
         return self.confidence(pixels_of(images, self.preprocessing.shape), name).numpy()
 
     def confidence(self, pixels: np.ndarray, readout: str | None = None) -> Tensor:
         """The softmax of a read-out's scores; of `nme` the cosine to each class mean: (n, K)."""
-        scores, name = self.readouts(pixels), readout or self.method.spec.headline
+        scores, name = self.readouts(pixels), readout or self.method.headline
         if name not in scores:
             raise unknown("read-out", name, scores)
         return (1 + scores[name] / 2).clamp(min=-1) if name == "nme" else scores[name].softmax(1)
@@ -220,7 +220,7 @@ def to_parts(classifier: Classifier) -> tuple[dict[str, Any], checkpoint.State, 
     about = {
         "format": FORMAT,
         "jioc": __version__,
-        "headline": classifier.method.spec.headline,
+        "headline": classifier.method.headline,
         "classes": list(classifier.classes),
         "sizes": list(classifier.sizes),
         "counts": list(classifier.counts),

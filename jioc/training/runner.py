@@ -216,7 +216,7 @@ class Run:
             environment=self.environment,
             method=self.record.model_dump(mode="json"),
             weights=self.method.net.plan.get("weights"),
-            headline=self.spec.headline,
+            headline=self.method.headline,
             classes=self.scenario.classes,
             counts=self.scenario.counts,
             data=DataRecord(**self.dataset.record),

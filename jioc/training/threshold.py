@@ -47,7 +47,7 @@ def save(folder: Path, readout: str, threshold: Threshold) -> None:
 
 def find(learnt: model.Classifier, readout: str | None) -> float:
     """The threshold that was fitted for a read-out; refuse where none was."""
-    name = readout or learnt.method.spec.headline
+    name = readout or learnt.method.headline
     if name not in learnt.unknown:
         raise Refused(
             f"no threshold was fitted for this model and its read-out {name!r}; give a score, or fit one: "

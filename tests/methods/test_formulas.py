@@ -9,7 +9,7 @@ from helpers.paths import ROOT
 from jioc.config import Coordination
 from jioc.coordination import JIOC
 from jioc.methods import SPECS, bic, coil, foster, wa
-from jioc.nets.heads import CorrectedHead, CosineHead, LinearHead, ProxyHead
+from jioc.nets.heads import CorrectedHead, CosineHead, LinearHead, ProxyHead, ScaledCosineHead
 from jioc.types import Batch, Output, Task, Terms
 
 
@@ -79,7 +79,7 @@ def test_jioc_touches_the_terms_that_the_table_says(name: str) -> None:
     close(both["suppress"], (Y < 5) * z.softmax(1)[:, 5:].sum(1) * 60 / 40)
 
 
-@pytest.mark.parametrize("kind", [LinearHead, CorrectedHead, CosineHead, ProxyHead])
+@pytest.mark.parametrize("kind", [LinearHead, CorrectedHead, CosineHead, ProxyHead, ScaledCosineHead])
 def test_a_head_that_grows_leaves_old_logits_alone(kind: type) -> None:
     g, f = torch.Generator().manual_seed(0), numbers(5, 8)
     head = kind(8).double()

@@ -33,16 +33,20 @@ def test_weights_are_counted_as_the_network_has_them(name: str, stem: str, cosin
     assert catalogue.parameters(name, stem, 3, cosine) == sum(p.numel() for p in net.backbone.parameters())
 
 
-@pytest.mark.parametrize("method", [name for name, spec in SPECS.items() if spec.trains])
-def test_the_parameters_are_those_of_the_network_that_answers(method: str) -> None:
-    run = started(method, 0)
+@pytest.mark.parametrize(
+    ("method", "head"),
+    [(name, "linear") for name, spec in SPECS.items() if spec.trains]
+    + [(name, "cosine") for name, spec in SPECS.items() if not spec.own_head],
+)
+def test_the_parameters_are_those_of_the_network_that_answers(method: str, head: str) -> None:
+    run = started(method, 0, head=head)
     for t in range(3):  # grown, not trained
         task, data = run.arrival(t)
         run.method.learn(task, data, lambda *_, **__: None)
     net = getattr(run.method, "boosted", None) or run.method.net
     training = ("aux.", "before.")
     count = sum(p.numel() for name, p in net.named_parameters() if not name.startswith(training))
-    config = {"method": method, "backbone": "tiny", "stem": "cifar"}
+    config = {"method": method, "backbone": "tiny", "stem": "cifar", "head": head}
     assert leaderboard.parameters(config, [4, 3, 3], 1) == count
 
 

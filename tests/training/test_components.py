@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.learning import new_run, some_images, started
+from helpers.learning import most_coordination, new_run, some_images, started
 from helpers.runs import outcome, stop_after
 from jioc import load
 from jioc.config import make
@@ -24,7 +24,8 @@ from jioc.data.load import load_dataset
 from jioc.data.loader import Balanced, Images, halved_and_enlarged
 from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
-from jioc.nets.heads import LinearHead
+from jioc.methods import SPECS
+from jioc.nets.heads import LinearHead, ScaledCosineHead
 from jioc.resolve.derive import resolve
 from jioc.resolve.validate import unused
 from jioc.training.averaging import WeightAverage
@@ -185,6 +186,86 @@ def test_balanced_classes_are_not_rebalanced(method: str) -> None:
         each.learn_next()
         each.learn_next()
     assert other.method.net.head.weight.equal(plain.method.net.head.weight)
+
+
+@pytest.mark.parametrize("wider", [0, 3])
+def test_a_cosine_head_knows_directions_alone(wider: int) -> None:
+    """16 times the cosine; new features count for nothing in old classes until they are learnt."""
+    draws = torch.Generator().manual_seed(0)
+    head, f = ScaledCosineHead(4), torch.randn(6, 4 + wider, generator=draws)
+    head.grow(3, draws)
+    head.grow(2, draws, wider)
+    slow = [[16 * (a @ b / (a.norm() * b.norm())).item() for b in head.weight] for a in f]
+    torch.testing.assert_close(head(f), torch.tensor(slow))
+    head.weight.data *= torch.tensor([[0.1], [1], [3], [7], [50]])
+    torch.testing.assert_close(head(5 * f), torch.tensor(slow))
+    assert (head.weight[:3, 4:] == 0).all() and head.weight[3:].ne(0).all()
+
+
+@pytest.mark.parametrize("method", [name for name, spec in SPECS.items() if not spec.own_head])
+def test_a_cosine_head_learns_on_every_host_that_has_none_of_its_own(method: str, tmp_path: Path) -> None:
+    """Saved it answers alike, and learns on; WA and DER have nothing to align."""
+    coordinate = most_coordination(method)
+    ours = started(method, 2, data="digits", head="cosine", coordination={"coordinate": coordinate})
+    pixels, x = ours.dataset.test_x[:20], ours.test.plain(torch.arange(20))
+    scores = ours.method.readouts(x)
+    assert scores["cnn"].abs().max() <= 16.001
+    assert scores.get("unaligned", scores["cnn"]).equal(scores["cnn"])
+    save(tmp_path, ours.classifier())
+    if method != "joint":
+        learner = load(tmp_path, to_learn=True)
+        assert learner.readouts(pixels)["cnn"].equal(scores["cnn"])
+        assert isinstance(learner.method.net.head, ScaledCosineHead)
+    ours.learn_next()
+    assert ours.rows[-1].cnn.all is not None
+
+
+def test_a_method_of_ones_own_with_another_head_takes_no_cosine(own_head: Path) -> None:
+    with pytest.raises(Refused, match="--head cosine: proxied has a head of its own"):
+        run(method=str(own_head), data="digits", memory=40, head="cosine", device="cpu")
+
+
+@pytest.fixture
+def own_head(tmp_path: Path) -> Path:
+    path = tmp_path / "proxied.py"
+    path.write_text("""
+from dataclasses import replace
+import jioc
+from jioc.methods import SPECS
+from jioc.methods.replay import Replay
+
+@jioc.register(replace(SPECS["replay"], name="proxied", title="Proxied"))
+class Proxied(Replay):
+    @staticmethod
+    def plan(plan):
+        return {**plan, "head": "cosine", "cosine": True}
+""")
+    return path
+
+
+# --- the read-out that counts ---
+
+
+def test_a_run_is_judged_by_its_headline_and_its_model_answers_with_it(tmp_path: Path) -> None:
+    values = SHORT | {"method": "der", "memory": 10}
+    usual, means = (run(**values, headline=name, out=tmp_path / name) for name in ("cnn", "nme"))
+    assert (usual.headline, means.headline) == ("cnn", "nme")
+    assert usual.average == means.average  # all read-outs are measured, whichever counts
+    models, x = [load(tmp_path / name) for name in ("cnn", "nme")], load_digits()
+    scores = models[0].readouts(x)
+    for model, name in zip(models, ("cnn", "nme"), strict=True):
+        assert model.predict(x) == [model.classes[c] for c in scores[name].argmax(1)]
+    assert models[0].predict(x) != models[1].predict(x)
+
+
+def load_digits() -> np.ndarray:
+    return load_dataset(resolve(make(method="der", data="digits"))).test_x[:100]
+
+
+@pytest.mark.parametrize("method", ["icarl", "foster"])
+def test_the_headline_of_a_run_that_does_not_say_is_the_methods(method: str) -> None:
+    config = resolve(make(method=method, data="digits"))
+    assert config.headline == "cnn" and "headline" not in config.given
 
 
 # --- logit adjustment ---
@@ -478,6 +559,12 @@ def test_interrupted_anywhere_it_ends_as_if_left_alone(steps: int, alone: Path, 
         ({"memory": 20, "memory_bytes": 5000}, "exclude each other"),
         ({"memory_bytes": 100}, "leaves no exemplar of 64 bytes for each of 10 classes; give at least 640"),
         ({"judge_by": "test"}, "nothing is held out"),
+        ({"method": "bic", "head": "cosine"}, "--head cosine: bic has a head of its own"),
+        ({"head": "cosine", "rebalance": "head"}, "--rebalance head trains a linear head; leave out"),
+        ({"headline": "nne"}, "unknown read-out of icarl 'nne'.*nme"),
+        ({"headline": "boosted"}, "unknown read-out of icarl 'boosted'"),
+        ({"headline": "nme", "memory": 0}, "means of exemplars, and --memory 0 keeps none"),
+        ({"headline": "nme", "method": "lwf"}, "means of exemplars, and lwf keeps none"),
     ],
 )
 def test_what_cannot_be_is_refused_in_a_sentence(change: dict[str, Any], message: str) -> None:

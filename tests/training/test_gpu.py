@@ -80,7 +80,13 @@ def test_what_a_loss_counts_is_counted_once_a_step(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize(
     "component",
-    [{"ema": 0.9}, {"mix": "mixup"}, {"mix": "cutmix", "augment": "autoaugment"}, {"exemplar_size": "half"}],
+    [
+        {"ema": 0.9},
+        {"mix": "mixup"},
+        {"mix": "cutmix", "augment": "autoaugment"},
+        {"exemplar_size": "half"},
+        {"head": "cosine"},
+    ],
     ids=str,
 )
 def test_a_graph_holds_every_component(component: dict[str, Any]) -> None:

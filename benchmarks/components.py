@@ -5,9 +5,10 @@
 
 A gain is the mean over the first six tasks, so that all rows are of the same tasks, and in square brackets
 over all ten where every run has learnt them; with fewer than six, their number is in brackets. The first row
-has the averages of the hosts themselves. Each class counts alike where both runs have figures by class. Where
-one has not, both count by image, which a dagger marks on the long tail: its hold-out is long-tailed, too. In
-a balanced one both are the same.
+has the averages of the hosts themselves. Behind a slash is the gain of the same runs by the nearest class
+mean, over the host's head, where that was kept. Each class counts alike where both runs have figures by
+class. Where one has not, both count by image, which a dagger marks on the long tail: its hold-out is
+long-tailed, too. In a balanced one both are the same.
 """
 
 import csv
@@ -19,7 +20,7 @@ from statistics import fmean
 
 import printing
 import yaml
-from keep import BY_CLASS
+from keep import BY_CLASS, BY_MEANS
 from minutes import FEWER
 from readings_on_hosts import over_shared_tasks
 
@@ -31,15 +32,20 @@ from jioc.resolve import columns, components
 RESULTS = Path(__file__).parent / "results"
 PLACES = {"balanced": columns.RES32_LARGE, "long tail": columns.RES32_TAIL}
 BY_IMAGE = " †"
-STRENGTHS = components.STRENGTHS
+READOUTS = ("cnn", "nme")
 
 
 @dataclass
 class Line:
-    """A kept run: its accuracy after each task, by image and, if that is kept, by class."""
+    """A kept run: its accuracy after each task, by image and, if kept, by class, also of the class means."""
 
     by_image: list[float]
     by_class: list[float]
+    by_means: list[float]
+
+    def of(self, readout: str) -> list[float]:
+        """The figures of a read-out by class."""
+        return self.by_means if readout == "nme" else self.by_class
 
 
 @dataclass
@@ -64,12 +70,12 @@ def read(results: Path = RESULTS) -> Runs:
     for path in (results / "readings.csv", results / "components.csv"):
         rows = csv.DictReader(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ()
         for row in rows:
-            by_image, by_class = (
+            by_image, by_class, by_means = (
                 [float(word) for word in (row.get(head) or "").split()]
-                for head in ("after each task", BY_CLASS)
+                for head in ("after each task", BY_CLASS, BY_MEANS)
             )
             if by_image:
-                found.setdefault(row["run"], []).append(Line(by_image, by_class))
+                found.setdefault(row["run"], []).append(Line(by_image, by_class, by_means))
     return found
 
 
@@ -77,10 +83,10 @@ def cell(runs: Runs, column: columns.Column, host: str, name: str) -> str:
     """What a component adds to a host, over the seeds that both have; `none`: the host's own average."""
     place = f"{column.prefix}-{host}"
     hosts = of(runs, f"{place}-none")
+    changed = of(runs, f"{place}-none-{name}") | of(runs, f"{place}-{name}")
     if name == "none":
         pairs = [own(lines) for lines in hosts.values()]
     else:  # in the readings' study a host has no coordination
-        changed = of(runs, f"{place}-none-{name}") | of(runs, f"{place}-{name}")
         pairs = [compared(lines, hosts[seed]) for seed, lines in changed.items() if seed in hosts]
     best = [pair for pair in pairs if pair.by_class] or pairs  # no mean of both measures
     shared = min((pair.worth[1] for pair in best), default=0)  # nor of both lengths
@@ -92,7 +98,22 @@ def cell(runs: Runs, column: columns.Column, host: str, name: str) -> str:
 
     figure = over(min(FEWER, shared)) + (f" ({shared})" if 0 < shared < FEWER else "")
     figure += f" [{over(shared)}]" if shared == column.tasks else ""
-    return figure + (BY_IMAGE if column.tail and best and not best[0].by_class else "")
+    figure += BY_IMAGE if column.tail and best and not best[0].by_class else ""
+    return figure + ("" if name == "none" else by_means(changed, hosts, column.tail))
+
+
+def by_means(changed: dict[str, list[Line]], hosts: dict[str, list[Line]], tail: object) -> str:
+    """What the runs gain by the nearest class mean over the heads of the hosts, if that was kept."""
+    pairs = [
+        (line.by_means, host.by_class or host.by_image)
+        for seed, lines in changed.items()
+        for line, host in itertools.product(lines, hosts.get(seed, []))
+        if line.by_means and (host.by_class or not tail)
+    ]
+    shared = min((min(map(len, pair)) for pair in pairs), default=0)
+    if shared < FEWER:
+        return ""
+    return f" / {fmean(fmean(ours[:FEWER]) - fmean(theirs[:FEWER]) for ours, theirs in pairs):+.2f}"
 
 
 def of(runs: Runs, name: str) -> dict[str, list[Line]]:
@@ -114,7 +135,9 @@ def compared(ours: list[Line], theirs: list[Line]) -> Pair:
 
 def own(lines: list[Line]) -> Pair:
     """A host beside nothing."""
-    return compared(lines, [Line([0.0] * len(line.by_image), [0.0] * len(line.by_class)) for line in lines])
+    return compared(
+        lines, [Line([0.0] * len(line.by_image), [0.0] * len(line.by_class), []) for line in lines]
+    )
 
 
 def flags(change: Values) -> str:
@@ -138,42 +161,31 @@ def table(results: Path = RESULTS) -> str:
 def choose(results: Path = RESULTS) -> str:
     """Choose the settings of `best`; make the recipe that runs them on the test set, with what decided."""
     runs = read(results)
-
-    def gain(*pairs: tuple[str, str]) -> float:
-        return round(fmean(reached(runs, one) - reached(runs, other) for one, other in pairs), 2)
-
-    means = [round(reached(runs, row), 2) for row in STRENGTHS]
-    first, *_ = rows = list(STRENGTHS)
-    pairs = ((first, "weight-decay"), ("together-head", "together"))
-    parts: list[tuple[Values, float, float]] = [  # what it adds, and from where it joins
-        (components.HEAD, gain(*pairs), 0.0),
-        *(
-            (change, gain((f"{components.BESIDE}-{word}", components.BESIDE)), 0.5)
-            for word, change in components.JOINING.items()
-        ),
-    ]
-    settings: Values = {"method": "der", "later.weight_decay": STRENGTHS[rows[means.index(max(means))]]}
-    for change, added, least in parts:
-        if added >= least:
-            settings |= change
+    places = itertools.product(components.CANDIDATES.items(), READOUTS)
+    means = {(row, readout): reached(runs, row, readout) for (row, _), readout in places}
+    row, readout = max(means, key=lambda place: means[place])
+    settings: Values = {"method": "der"} | components.CANDIDATES[row]
+    if readout != SPECS["der"].headline:
+        settings["headline"] = readout
+    judges = {"cnn": "the head", "nme": "class means"}
     reasons = [
-        f"# {flags(components.CHANGES[row])}: {mean:.2f}" for row, mean in zip(rows, means, strict=True)
+        f"# {flags(components.CANDIDATES[row])}, by {judges[readout]}: {mean:.2f}"
+        for (row, readout), mean in means.items()
     ]
-    reasons += [f"# {flags(change)}: {added:+.2f}, joins from {least}" for change, added, least in parts]
     made = components.best(settings, {}) | components.best(settings, components.AUTO)
     return "\n".join([*reasons, yaml.safe_dump({"runs": made}, sort_keys=False)])
 
 
-def reached(runs: Runs, row: str) -> float:
+def reached(runs: Runs, row: str, readout: str) -> float:
     """The accuracy of a row of DER with seed 1: the mean over both columns and the first tasks."""
     figures = []
     for column in PLACES.values():
         name = f"{column.prefix}-der-{row}"
         lines = of(runs, name).get("1", [])
-        tasks = max((line.by_class for line in lines), key=len, default=[])
+        tasks = max((line.of(readout) for line in lines), key=len, default=[])
         refuse_if(len(tasks) < FEWER, f"{name}-seed1 is not kept with {FEWER} tasks")
         figures.append(fmean(tasks[:FEWER]))
-    return fmean(figures)
+    return round(fmean(figures), 2)
 
 
 def main(argv: list[str] | None = None) -> int:

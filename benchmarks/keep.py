@@ -6,10 +6,10 @@
 
 A copy has no indent, no folder of the machine that ran it, and what is known class by class (weights,
 confusion, …) for the last task alone: tables and the report need no more. The lines name the seed, every
-setting in which the runs differ, the accuracy after each task (on a hold-out also the mean over classes), and
-the failures that a grid noted. What is kept already stays: the lines of
-other runs, and a finished result that differs, which only --replace replaces. --only chooses among the runs
-of several recipes by their names, as in jioc grid.
+setting in which the runs differ, the accuracy after each task, and the failures that a grid noted; of a run
+that is judged by a hold-out also the mean over classes, by the read-out that counts and by the nearest class
+mean. What is kept already stays: the lines of other runs, and a finished result that differs, which only
+--replace replaces. --only chooses among the runs of several recipes by their names, as in jioc grid.
 """
 
 import csv
@@ -35,7 +35,8 @@ from jioc.report.page import BY_TASK
 FOLDERS = dict.fromkeys(("data_dir", "data_cache"))
 FIGURES = ("first task", "average", "last", "last, old", "last, new", "nme average")
 BY_CLASS = "by class, after each task"
-TAIL = (*FIGURES, "after each task", BY_CLASS, "seconds", "commit", "device", "outcome", "command")
+BY_MEANS = "by class means, by class, after each task"  # of `nme`, the nearest class mean
+TAIL = (*FIGURES, "after each task", BY_CLASS, BY_MEANS, "seconds", "commit", "device", "outcome", "command")
 
 
 def slim(result: dict[str, Any]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
         *(labels.show(at(run.config, path)) for path in settings),
         *("" if figure is None else f"{figure:.2f}" for figure in figures),
         " ".join(f"{row.all:.2f}" for row in rows),
-        " ".join(f"{mean:.2f}" for mean in by_class(run)),
+        *(" ".join(f"{mean:.2f}" for mean in by_class(run, name)) for name in (headline, "nme")),
         f"{sum(known):.0f}" if len(known) == len(seconds) else "",
         run.commit,
         run.result.environment.device,
@@ -162,12 +163,12 @@ def line(run: runs.Run, settings: list[str], failure: str | None) -> list[Any]:
     ]
 
 
-def by_class(run: runs.Run) -> list[float]:
+def by_class(run: runs.Run, readout: str) -> list[float]:
     """The mean over the classes after each task, of a run that is judged by a hold-out; else nothing.
 
     A hold-out of a long tail is long-tailed itself, the test set is not.
     """
-    rows = run.readouts[run.result.headline]
+    rows = run.readouts.get(readout) or []
     known = [[share for share in row.per_class if share is not None] for row in rows]
     judged = run.config.get("holdout") and run.config.get("judge_by", "holdout") == "holdout"
     return [*map(statistics.fmean, known)] if judged and all(known) else []

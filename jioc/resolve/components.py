@@ -18,37 +18,43 @@ DECAY: Values = {"later.weight_decay": 5e-4}  # that of the first task
 TOGETHER = COSINE | DECAY
 HEAD: Values = {"rebalance": "head"}
 SCALE: Values = {"rebalance": "scale"}
+ADJUST_1: Values = {"adjust": 1}
 ADJUST: Values = {"adjust": 1.5}
+COSINE_HEAD: Values = {"head": "cosine"}
 AUTO: Values = {"augment": "autoaugment"}
 ALONE: dict[str, Values] = {
     "none": {},
-    "adjust-1": {"adjust": 1},
+    "adjust-1": ADJUST_1,
     "adjust-1.5": ADJUST,
     "rebalance-head": HEAD,
     "rebalance-scale": SCALE,
     "ema": {"ema": 0.999},
     "cosine": COSINE,
     "weight-decay": DECAY,
+    "cosine-head": COSINE_HEAD,
 }
-STRENGTHS = {f"weight-decay-{strength:g}-head": strength for strength in (5e-4, 1e-3, 2e-3, 4e-3)}
-"""The rows that `best` is chosen from, by their names: the weight decay of the later tasks."""
-JOINING: dict[str, Values] = {"adjust": {"adjust": 1}, "jioc": {"coordination.coordinate": "jioc"}}
-"""What may join them, each tried beside a decay of 0.001."""
-BESIDE = "weight-decay-0.001-head"
-
+JIOC: Values = {"coordination.coordinate": "jioc"}
+MORE_DECAY: Values = {"later.weight_decay": 1e-3}
+CANDIDATES = {  # for `best`
+    "weight-decay-0.001": MORE_DECAY,
+    "weight-decay-0.001-cosine-head": MORE_DECAY | COSINE_HEAD,
+    "weight-decay-0.001-cosine-head-adjust": MORE_DECAY | COSINE_HEAD | ADJUST_1,
+    "weight-decay-0.001-cosine-head-adjust-jioc": MORE_DECAY | COSINE_HEAD | ADJUST_1 | JIOC,
+}
 COMBINED: dict[str, Values] = {
     "together": TOGETHER,
     "together-head": TOGETHER | HEAD,
     "together-scale": TOGETHER | SCALE,
-    "together-head-adjust": TOGETHER | HEAD | {"adjust": 1},
+    "together-head-adjust": TOGETHER | HEAD | ADJUST_1,
     "together-adjust": TOGETHER | ADJUST,
-    # the first task stays as it is, so that these differ by less chance
-    **{name: {"later.weight_decay": strength} | HEAD for name, strength in STRENGTHS.items()},
+    # these leave the first task as it is, so that they differ by less chance
     **{
-        f"{BESIDE}-{word}": {"later.weight_decay": STRENGTHS[BESIDE]} | HEAD | change
-        for word, change in JOINING.items()
+        f"weight-decay-{each:g}-head": {"later.weight_decay": each} | HEAD
+        for each in (5e-4, 1e-3, 2e-3, 4e-3)
     },
-}
+    "weight-decay-0.001-head-adjust": MORE_DECAY | HEAD | ADJUST_1,
+    "weight-decay-0.001-head-jioc": MORE_DECAY | HEAD | JIOC,
+} | CANDIDATES
 UNAUGMENTED = ALONE | COMBINED
 TAILED = {
     name: ALONE[name] for name in ("none", "adjust-1", "adjust-1.5", "rebalance-head", "weight-decay")
@@ -60,11 +66,13 @@ EXTRA: dict[str, Values] = {  # smaller images in the same bytes; extra augmenta
     "autoaugment": AUTO,
     "autoaugment-cutout": {"augment": "autoaugment+cutout"},
     "together-head-autoaugment": TOGETHER | HEAD | AUTO,
+    "weight-decay-0.001-autoaugment": MORE_DECAY | AUTO,
 }
 CHANGES = UNAUGMENTED | EXTRA
-LACKING = {  # what a host is not run with: DER corrects its head by --rebalance, iCaRL by --adjust
+LACKING = {  # what a host is not run with: of what corrects a head, the other's; the candidates are DER's
     "der": {"adjust-1.5", "together-adjust"},
-    "icarl": {name for name, change in CHANGES.items() if "rebalance" in change and len(change) > 1},
+    "icarl": {name for name, change in CHANGES.items() if "rebalance" in change and len(change) > 1}
+    | {name for name, change in CHANGES.items() if change.items() >= MORE_DECAY.items()},
 }
 HOSTS = tuple(LACKING)
 

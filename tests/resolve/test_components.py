@@ -53,7 +53,8 @@ def test_adjusted_logits_stand_alone_and_beside_a_new_head_on_a_host_that_aligns
     adjusted = {
         host: {run for run in made if f"-{host}-" in run and "adjust" in run} for host in ("der", "icarl")
     }
-    names = ("adjust-1", "together-head-adjust", "weight-decay-0.001-head-adjust")
+    names = {"adjust-1", "together-head-adjust", "weight-decay-0.001-head-adjust"}
+    names |= {name for name in components.CANDIDATES if "adjust" in name}
     der = {f"cifar100-lt-resnet32-1000-der-{name}" for name in names}
     assert adjusted["der"] == der and len(adjusted["icarl"]) == 3
 

@@ -6,10 +6,11 @@
 
 A copy has no indent, no folder of the machine that ran it, and what is known class by class (weights,
 confusion, …) for the last task alone: tables and the report need no more. The lines name the seed, every
-setting in which the runs differ, the accuracy after each task, and the failures that a grid noted; of a run
-that is judged by a hold-out also the mean over classes, by the read-out that counts and by the nearest class
-mean. What is kept already stays: the lines of other runs, and a finished result that differs, which only
---replace replaces. --only chooses among the runs of several recipes by their names, as in jioc grid.
+setting in which the runs that are kept at once differ, the accuracy after each task, and the failures that a
+grid noted; of a run that is judged by a hold-out also the mean over classes, by the read-out that counts and
+by the nearest class mean. What is kept already stays: the lines of other runs, and a finished result that
+differs, which only --replace replaces. --only chooses among the runs of several recipes by their names, as in
+jioc grid.
 """
 
 import csv

@@ -44,7 +44,7 @@ from jioc.grid.progress import LearntEnough
 from jioc.methods import find_method
 from jioc.report import runs
 from jioc.resolve import recipes
-from jioc.stopping import signals
+from jioc.stopping import Stop, signals
 from jioc.text import counted
 from jioc.training.workload import Workload
 
@@ -123,7 +123,7 @@ def tasks_kept(job: Job, lines: dict[str, list[dict[str, str]]]) -> int:
 
 
 def read(path: Path, scale: float | None, data_dir: str, out: Path) -> list[Entry]:
-    """The queue of a file, longest first, without what has been learnt."""
+    """The queue of a file without what has been learnt: what has begun, then the rest, longest first."""
     flags = {"data_dir": data_dir, "checkpoint_every": 3600.0}
     entries = []
     with os_errors(f"{str(path)!r} cannot be read"):
@@ -139,7 +139,7 @@ def read(path: Path, scale: float | None, data_dir: str, out: Path) -> list[Entr
         if any(job.folder == entry.job.folder for entry in entries):
             raise Refused(f"{str(path)!r} has {job.name} twice")
         entries.append(Entry(float(match["minutes"]), job, tasks))
-    return sorted((e for e in entries if not e.learnt), key=lambda e: -e.minutes)
+    return sorted((e for e in entries if not e.learnt), key=lambda e: (not tasks_learnt(e.job), -e.minutes))
 
 
 LINE = re.compile(
@@ -153,17 +153,17 @@ class Worker:
     `begun`, `end`: of the lease, by the clock on the wall; at its end runs are stopped.
     """
 
-    def __init__(self, queue: list[Entry], begun: float, end: float, stop: Callable[[], bool]):
+    def __init__(self, queue: list[Entry], begun: float, end: float, stop: Stop):
         self.queue, self.begun, self.end, self.stop = queue, begun, end, stop
         self.failed, self.stopped = 0, False
 
     def work(self) -> None:
-        """Run what fits, one after another, until a run is stopped.
+        """Run what fits, one after another, until a signal comes or a run is stopped.
 
-        `stop` is for the steps of a run: it expects the next step to last as long as the ones before, and
-        between two calls of this thread lies a whole run.
+        To call `stop` is for the steps of a run: it expects the next step to last as long as the ones before,
+        and between two calls of this thread lies a whole run.
         """
-        while not self.stopped and ((entry := self.take()) or self.may_fit_later()):
+        while not (self.stopped or self.stop.signal) and ((entry := self.take()) or self.may_fit_later()):
             if entry is None:
                 time.sleep(EVERY)
             else:
@@ -284,7 +284,7 @@ def follow(entry: Entry) -> Callable[[Job], Callback]:
                 case Start():
                     work = Workload(config, find_method(config.method), event)
                 case TaskEnd(row=row):
-                    say(f"{job.name}, task {row.task}: {row.cnn.all:.2f}")
+                    say(f"{job.name}, task {row.task}: {row.by_readout[str(config.headline)].all:.2f}")
                 case Epoch(task=task) if work is not None:
                     work.update(event)
                     if time.time() > last + EVERY:

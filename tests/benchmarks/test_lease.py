@@ -1,5 +1,6 @@
 """Runs in the time of a borrowed GPU: which are left, in which order, and which are begun."""
 
+import signal
 import subprocess
 import sys
 import threading
@@ -13,7 +14,10 @@ from helpers.grids import BOTH, job, recipe_file
 from helpers.paths import ROOT
 from helpers.scripts import script
 from jioc import results
+from jioc.grid.local import stop_after
+from jioc.grid.progress import LearntEnough
 from jioc.stopping import Stop
+from jioc.training.run import run
 
 
 def test_the_queue_of_a_seed_of_the_columns_takes_as_long_as_the_page_says(tmp_path: Path) -> None:
@@ -41,7 +45,7 @@ def lease(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_no_run_begins_that_would_not_end_and_only_results_stay(lease: Any, tmp_path: Path) -> None:
     first, long, third = (job(tmp_path / name, later={"epochs": 1}) for name in ("first", "long", "third"))
     queue = [lease.Entry(n, one, 3) for n, one in [(1e6, long), (1e-3, first), (1e-3, third)]]
-    worker = lease.Worker(queue, time.time(), time.time() + 600, lambda: False)
+    worker = lease.Worker(queue, time.time(), time.time() + 600, Stop())
     worker.work()
     assert not worker.failed
     for name in ("first", "third"):
@@ -54,7 +58,7 @@ def test_no_run_begins_that_would_not_end_and_only_results_stay(lease: Any, tmp_
 def test_a_run_is_taken_once_and_begins_only_if_all_at_work_end_in_time(lease: Any, tmp_path: Path) -> None:
     queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "abc"]
     now = time.time()
-    here, there = (lease.Worker(queue, now, now + 60 * 15, lambda: False) for _ in range(2))
+    here, there = (lease.Worker(queue, now, now + 60 * 15, Stop()) for _ in range(2))
     assert (here.take(), there.take()) == (queue[0], queue[1])  # 13 minutes
     assert here.take() is None  # with the third 17
     lease.note(queue[0], 1.0, 4.0)
@@ -65,7 +69,7 @@ def test_a_run_is_taken_once_and_begins_only_if_all_at_work_end_in_time(lease: A
 def test_what_an_earlier_lease_has_done_makes_this_one_no_quicker(lease: Any, tmp_path: Path) -> None:
     queue = [lease.Entry(10.0, job(tmp_path / "a"), 2), lease.Entry(20.0, job(tmp_path / "b"), 2)]
     now = time.time()
-    worker = lease.Worker(queue, now - 60, now + 60 * 16, lambda: False)
+    worker = lease.Worker(queue, now - 60, now + 60 * 16, Stop())
     lease.note(queue[0], 2.0, 10.0)
     assert worker.fits(queue[1])
     lease.note(queue[0], 2.0, 2.0)
@@ -90,12 +94,36 @@ def test_after_a_long_run_a_short_one_begins_if_it_fits(lease: Any, tmp_path: Pa
     assert all(entry.learnt for entry in queue)
 
 
+def test_after_a_signal_no_run_begins(lease: Any, tmp_path: Path) -> None:
+    queue, stop = [lease.Entry(1e-3, job(tmp_path / "a"), 3)], Stop()
+    stop.signal = signal.SIGTERM
+    lease.Worker(queue, time.time(), time.time() + 60, stop).work()
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_has_begun_comes_first_and_then_the_longest(lease: Any, tmp_path: Path) -> None:
+    recipe, queue = recipe_file(tmp_path, runs={name: {} for name in "abc"}), tmp_path / "queue"
+    queue.write_text(
+        f"1.00  {recipe}  a-seed1  3\n3.00  {recipe}  b-seed1  3\n5.00  {recipe}  c-seed1  3\n",
+        encoding="utf-8",
+    )
+
+    def jobs() -> list[Any]:
+        return [entry.job for entry in lease.read(queue, None, "data", tmp_path / "runs")]
+
+    c, b, a = jobs()
+    assert [each.name for each in (a, b, c)] == ["a-seed1", "b-seed1", "c-seed1"]
+    with pytest.raises(LearntEnough):
+        run(a.config, out=a.folder, callback=stop_after(1, lambda job: lambda event: None)(a))
+    assert jobs() == [a, c, b]
+
+
 def test_nobody_waits_for_a_run_whose_process_has_died(lease: Any, tmp_path: Path) -> None:
     queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "ab"]
     died = subprocess.Popen([sys.executable, "-c", ""])
     died.wait()
     lease.note(queue[0], 4.0, 4.0)
-    worker = lease.Worker(queue, time.time(), time.time() + 60, lambda: False)
+    worker = lease.Worker(queue, time.time(), time.time() + 60, Stop())
     assert worker.may_fit_later()
     lease.taken(queue[0]).write_text(f"4.0 4.0 {died.pid}\n")
     assert lease.rest(queue[0]) is None and not worker.may_fit_later()
@@ -136,7 +164,7 @@ def test_nobody_waits_for_a_run_that_ended_in_an_error(
 
     queue = [lease.Entry(1e-3, job(tmp_path / name, later={"epochs": 1}), 3) for name in "ab"]
     monkeypatch.setattr(lease, "tidy", full)
-    worker = lease.Worker(queue, time.time(), time.time() + 600, bool)
+    worker = lease.Worker(queue, time.time(), time.time() + 600, Stop())
     with pytest.raises(OSError):
         worker.run(queue[0])
     assert lease.rest(queue[0]) is None and not worker.may_fit_later()
@@ -159,7 +187,7 @@ def test_what_is_left_falls_as_a_run_trains(
     monkeypatch.setattr(
         lease, "note", lambda one, now, at_first: (left.append(now), noted(one, now, at_first))
     )
-    lease.Worker([entry], time.time(), time.time() + 1e5, lambda: False).work()
+    lease.Worker([entry], time.time(), time.time() + 1e5, Stop()).work()
     assert left == sorted(left, reverse=True) and left[0] == 5.0 and left[-1] == 0.0
     assert 2.5 in [round(each, 6) for each in left]  # after the first of two tasks
 
@@ -168,7 +196,7 @@ def test_a_failed_run_is_counted_and_the_next_one_runs(lease: Any, tmp_path: Pat
     failing, fine = job(tmp_path / "failing"), job(tmp_path / "fine")
     failing.folder.write_text("in the way")
     queue = [lease.Entry(1e-3, one, 1) for one in (failing, fine)]
-    worker = lease.Worker(queue, time.time(), time.time() + 600, bool)
+    worker = lease.Worker(queue, time.time(), time.time() + 600, Stop())
     worker.work()
     assert worker.failed == 1 and (fine.folder / "result.json").exists()
     assert lease.rest(queue[0]) is None and lease.rest(queue[1])[0] == 0
@@ -180,7 +208,7 @@ def test_what_failed_has_done_no_work(lease: Any, tmp_path: Path) -> None:
     failing.folder.write_text("in the way")
     queue = [lease.Entry(10.0, failing, 1), lease.Entry(20.0, job(tmp_path / "long"), 2)]
     now = time.time()
-    worker = lease.Worker(queue, now - 60, now + 60 * 24, bool)  # alone it takes 40 minutes
+    worker = lease.Worker(queue, now - 60, now + 60 * 24, Stop())  # alone it takes 40 minutes
     assert not worker.fits(queue[1])
     worker.run(queue[0])
     assert not worker.fits(queue[1])
@@ -190,7 +218,7 @@ def test_a_look_at_the_first_tasks_can_be_finished_later(lease: Any, tmp_path: P
     one, end = job(tmp_path / "a", later={"epochs": 1}), time.time() + 600
     for tasks in (1, 3):
         entry = lease.Entry(1e-3, one, tasks)
-        lease.Worker([entry], time.time(), end, bool).work()
+        lease.Worker([entry], time.time(), end, Stop()).work()
         lease.taken(entry).unlink()
     assert results.read(one.folder / "result.json").complete
     assert not (one.folder / "checkpoint").exists()
@@ -201,7 +229,7 @@ def test_a_run_that_does_not_fit_waits_for_those_at_work(
 ) -> None:
     queue = [lease.Entry(4.0, job(tmp_path / name), 2) for name in "ab"]
     now = time.time()
-    here, there = (lease.Worker(queue, now, now + 60 * 9, lambda: False) for _ in range(2))
+    here, there = (lease.Worker(queue, now, now + 60 * 9, Stop()) for _ in range(2))
     assert here.take() is queue[0] and there.take() is None and there.may_fit_later()
     monkeypatch.setattr(lease.time, "sleep", lambda seconds: lease.note(queue[0], 0.0, 4.0))
     ran: list[Any] = []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from jioc import results
-from jioc.config import Config, Values, differences, files, index, plain, upgraded
+from jioc.config import Config, Values, differences, files, flat, index, plain, upgraded
 from jioc.data.catalogue import DATASETS
 from jioc.errors import Failed, Refused, os_errors, refuse_if
 from jioc.files import from_json, open_regular, read_bytes, write
@@ -123,7 +123,8 @@ def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
     """Refuse a folder whose run has other settings. `kept`: the settings of that run.
 
     Images, a method's file and pretrained weights may have moved: checksums are compared once they have been
-    read, and the run holds its weights itself. Options of JIOC without effect may differ.
+    read, and the run holds its weights itself. Options of JIOC without effect may differ. A setting that is
+    newer than the run was not given there, nor is it now if it only follows.
     """
     for name in ("data", "method", "weights"):
         was, now = str(kept.get(name)), str(getattr(config, name))
@@ -132,7 +133,9 @@ def refuse_other_settings(folder: Path, kept: Values, config: Config) -> None:
     c = config.coordination
     idle = index.without_effect(c.coordinate, c.host_kd, c.gamma1, c.gamma2)
     ignored = {*index.MACHINE, "coordination.reading", *(f"coordination.{name}" for name in idle)}
-    differ = [name for name in differences(upgraded(kept), plain(config)) if name not in ignored]
+    kept = upgraded(kept)
+    newer = flat(plain(config)).keys() - flat(kept).keys() - {*config.given}
+    differ = [name for name in differences(kept, plain(config)) if name not in ignored | newer]
     refuse_if(differ, f"{str(folder)!r} holds another run: {', '.join(differ)} differ; choose another --out")
 
 

@@ -65,6 +65,18 @@ def test_a_run_of_an_earlier_version_goes_on_and_its_settings_are_taken_again(tm
     assert files.read(folder / "config.yaml")["coordination"]["reading"] == "printed"
 
 
+def test_a_run_goes_on_that_began_before_there_was_a_setting(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    jioc.run(**QUICK, method="icarl", out=folder)
+    path = folder / "config.yaml"
+    newer = ("head: ", "headline: ")
+    lines = [line for line in path.read_text().splitlines() if not line.startswith(newer)]
+    path.write_text("\n".join(lines))
+    assert jioc.run(**QUICK, method="icarl", out=folder, resume=True).complete
+    with pytest.raises(Refused, match="holds another run: head differ"):
+        jioc.run(**QUICK, method="icarl", head="cosine", out=folder, resume=True)
+
+
 def test_where_nothing_was_coordinated_the_reading_follows_anew(tmp_path: Path) -> None:
     folder = old(tmp_path / "run")
     text = (folder / "config.yaml").read_text().replace("reading: normalised", "reading: printed")

@@ -136,7 +136,7 @@ class Result(Record):
     environment: Environment = Environment()
     method: Any = None  # see methods/specs.py
     weights: dict[str, str | None] | None = None  # that the backbone began with: name, licence, sha256
-    headline: str = "cnn"  # the read-out that tables show for the method
+    headline: str = "cnn"  # the read-out that the run is judged by
     classes: list[str]  # in the order they are learnt
     counts: list[Count] = []  # training images of each class
     data: DataRecord = DataRecord()

@@ -51,6 +51,10 @@ def test_a_task_line_tells_less_where_there_is_less_room_and_always_as_much() ->
         assert len({re.sub(r" *[\d.–]+ *", "", line) for line in lines}) == 1, lines
     assert "nme" in task_line(rows[0], 10, 80) and "compressed" in task_line(rows[0], 10, 120)
     assert task_line(rows[0], 10).count("(old") == 4
+    assert re.search(
+        r"^task  1/10 +20 classes  nme .* cnn .* boosted", task_line(rows[0], 10, headline="nme")
+    )
+    assert task_line(rows[0], 10, 40, "boosted") == "task  1/10  boosted 99.00"
 
 
 def test_a_name_loses_its_middle_and_not_its_seed() -> None:

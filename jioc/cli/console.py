@@ -125,11 +125,13 @@ class Console(Progress):
         return next(task for task in self.tasks if task.id == self.bar)
 
     def on_task(self, row: TaskRow) -> None:
-        print(task_line(row, len(self.sizes), width(sys.stdout)), flush=True)
+        headline = self.config.headline or self.spec.headline
+        print(task_line(row, len(self.sizes), width(sys.stdout), headline), flush=True)
 
     def finish(self, result: Result) -> None:
         self.stop()
         names = [name for name, value in result.average.items() if value is not None]
+        names.sort(key=lambda name: name != result.headline)
         rows = [[name, *(percent(result[kind].get(name)) for kind in SUMMARIES)] for name in names]
         table(["read-out", *SUMMARIES], rows, text_columns=1)
         print(f"kept in {printable(str(self.folder), keep=BYTES)}")

@@ -83,7 +83,7 @@ class Fitted:
         """Keep the method and the network of the first call; refuse others."""
         if self.learner is None:
             return config
-        before = {name: getattr(self.learner.config, name) for name in ("method", "backbone", "stem")}
+        before = {name: getattr(self.learner.config, name) for name in ("method", "backbone", "stem", "head")}
         for name, old in before.items():
             now = getattr(config, name)
             changed = f"{name} was {old!r} in the call before and is {now!r} now; fit starts anew"

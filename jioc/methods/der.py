@@ -5,8 +5,8 @@
     after training: the new rows of W are scaled as in WA; `unaligned` reads out the head before that
 
 The new backbone starts as a copy of the newest; W's old block is kept and trained on, and its columns for f_t
-start at 0, so that growing changes no old logit (PyCIL draws them); aux is fresh for each task, and there is
-none in the first.
+start at 0, so that growing changes no old logit (PyCIL draws them; of `--head cosine` see
+`nets.heads.ScaledCosineHead`); aux is fresh for each task, and there is none in the first.
 
 Departures, as in PyCIL: no masks and no pruning (no released code has them), no warm-up, no second training
 of the head.

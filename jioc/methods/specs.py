@@ -227,6 +227,7 @@ class MethodRecord(Options):
     trains: bool = True
     expands: bool = False
     shares: bool = True  # a record that does not say may be of either kind
+    headline: str | None = None
     sha256: str | None = None
 
 
@@ -253,4 +254,5 @@ def spec_from_record(r: MethodRecord | None) -> Spec | None:
     fields = {n: (Any, v) for n, v in r.options.items() if n[:1].isalpha() and not hasattr(Options, n)}
     own: type[Options] = create_model("Own", __base__=Options, **fields)  # type: ignore[call-overload]
     known = {name: getattr(r, name) for name in ("host_kd", "trains", "expands", "shares")}
-    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, **known)
+    headline = r.headline or Spec.headline
+    return Spec(r.name, r.title, "", r.first, r.later, r.second, own, r.memory, headline=headline, **known)

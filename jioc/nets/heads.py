@@ -127,9 +127,10 @@ class CosineHead(Head):
 
 
 class ScaledCosineHead(Head):
-    """z = 16 cos(f, w), in the weights' precision: no class's rows or features weigh more by being longer.
+    """z = 16 cos(f, w), not rounded to bf16: no class's rows or features weigh more by being longer.
 
     Gidaris and Komodakis, CVPR 2018; Hou et al., CVPR 2019, who learn the scale. w ~ as a linear head's.
+    Where features grow by copies, f' = [f, f], old classes have z' = z / sqrt(2) until they are trained.
     """
 
     @torch.no_grad()

@@ -204,7 +204,7 @@ def _accuracy(readout: str, kind: str, run: Run) -> list[float | None]:
 
 
 def _paper(readout: str, kind: str, g: Group) -> list[float] | None:
-    """The paper's accuracy after each task, of the read-out by which the method is judged."""
+    """The paper's accuracy after each task, of the read-out by which the runs are judged."""
     if not g.complete or g.runs[0].result.headline != readout:
         return None
     curve = paper.curve(paper.setting(g.complete[0].result))

@@ -78,7 +78,11 @@ class Run:
 
     @cached_property
     def record(self) -> MethodRecord | None:
-        return parse_record(self.result.method)
+        """The method as the run describes it. Before runs had a headline, each was judged by its method's."""
+        known = parse_record(self.result.method)
+        if known is not None and known.headline is None:
+            return known.model_copy(update={"headline": self.result.headline})
+        return known
 
     @property
     def long_tailed(self) -> bool:

@@ -12,14 +12,15 @@ def percent(value: float | None) -> str:
     return "    –" if value is None else f"{value:5.2f}"
 
 
-def task_line(row: TaskRow, tasks: int, width: int | None = None) -> str:
+def task_line(row: TaskRow, tasks: int, width: int | None = None, headline: str = "cnn") -> str:
     """Write the accuracies after a task; `tasks`: how many there are, 0 where that is not known.
 
-    Where the line of some task would be wider than `width`, read-outs after the first tell no old and new
-    classes; then the last read-outs are left out.
+    The read-out that the run is judged by comes first. Where the line of some task would be wider than
+    `width`, read-outs after the first tell no old and new classes; then the last read-outs are left out.
     """
     task, seconds = f"task {row.task:>2}" + (f"/{tasks}" if tasks else ""), f"{row.seconds or 0:.0f}"
-    head, accuracies = f"{task}  {counted(row.classes[1], 'class'):>11}", list(row.by_readout.items())
+    head = f"{task}  {counted(row.classes[1], 'class'):>11}"
+    accuracies = sorted(row.by_readout.items(), key=lambda pair: pair[0] != headline)
     shown, longest = (_forms(accuracies, show) for show in (percent, lambda _: LONGEST))
     for figures, longer in zip(shown, longest, strict=True):
         if width is None or len("  ".join([head, *longer, max(seconds, LONG, key=len), ""])) <= width:

@@ -16,9 +16,9 @@ def seeds(groups: list[Group]) -> str:
 
 
 def headlines(groups: list[Group], shown: dict[str, str]) -> str:
-    """The read-outs by which the methods are judged."""
+    """The read-outs by which the runs are judged."""
     names = dict.fromkeys(shown[g.runs[0].result.headline].upper() for g in groups)
-    return " or ".join(names) + (", whichever the method is judged by" if len(names) > 1 else "")
+    return " or ".join(names) + (", whichever the run is judged by" if len(names) > 1 else "")
 
 
 def closing(groups: list[Group]) -> list[str]:

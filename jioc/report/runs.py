@@ -90,8 +90,12 @@ def not_begun(path: Path, config: Config, over_orders: bool = False) -> Run:
     values = plain(config)
     if not any(values[name] for name in TASKS):
         values["tasks"] = find_dataset(config.data).tasks
-    about = record(find_method(config.method), sha256(config.method)).model_dump(mode="json")
-    return Run(path, Result(config=values, method=about, classes=[], tasks=[]), over_orders)
+    spec = find_method(config.method)
+    about = record(spec, sha256(config.method)).model_dump(mode="json")
+    headline = config.headline or spec.headline
+    return Run(
+        path, Result(config=values, method=about, headline=headline, classes=[], tasks=[]), over_orders
+    )
 
 
 def counterparts(kept: list[Run], wanted: list[Run]) -> list[Run | None]:

@@ -109,9 +109,9 @@ def summarise(
     wide: bool = True,
     task_mean: bool = False,
 ) -> Sheet:
-    """Make a row for each setting; the read-out by which methods are judged comes first.
+    """Make a row for each setting; the read-out by which runs are judged comes first.
 
-    `wide`: columns for every read-out; without, for the one by which each method is judged.
+    `wide`: columns for every read-out; without, for the one by which each run is judged.
     `bracketed`: a figure that fewer than n seeds have tells their number in brackets, and a note says so.
     A csv has a column for that number instead.
     """
@@ -120,7 +120,7 @@ def summarise(
     headlines = dict.fromkeys(shown[g.runs[0].result.headline] for g in groups)
     others = [name for name in dict.fromkeys(shown.values()) if len(headlines) > 1 or name not in headlines]
     readouts = [*dict.fromkeys(shown.values())] if wide else [*headlines] if len(headlines) == 1 else [""]
-    columns = list(itertools.product(readouts, kinds))  # "": whichever the method is judged by
+    columns = list(itertools.product(readouts, kinds))  # "": whichever the run is judged by
     partial = [column for column in columns if any(_partial(g, *column, shown) for g in groups)]
     heads = [f"{readout.upper()} {kind}".strip() for readout, kind in columns] + ["gain"]
     heads += ["paper", "difference", "paper's gain"] if beside_paper else []
@@ -180,7 +180,7 @@ def _partial(g: Group, readout: str, kind: str, shown: dict[str, str]) -> bool:
 
 
 def _narrow_notes(groups: list[Group], shown: dict[str, str], others: list[str]) -> list[str]:
-    """Say which read-out the columns show where methods are judged by several, and how to see the others."""
+    """Say which read-out the columns show where runs are judged by several, and how to see the others."""
     if not others:
         return []
     judged = notes.headlines(groups, shown)

@@ -8,7 +8,7 @@ from jioc.config import Config, Schedule, index
 from jioc.config.index import flag
 from jioc.data.catalogue import Entry
 from jioc.errors import refuse_if, refuse_unknown
-from jioc.methods import Spec, find_method
+from jioc.methods import SPECS, Spec, find_method
 from jioc.nets import catalogue as backbones
 from jioc.text import counted
 
@@ -136,7 +136,7 @@ def _headline(config: Config, spec: Spec) -> None:
         f"--memory 0 keeps no exemplars, and {spec.name} is judged by their means (nme); "
         "the entry of a method that has means without them says memory='none'",
     )
-    none = spec.memory == "none" and spec.headline != "nme"
+    none = spec.memory == "none" and spec.headline != "nme" and SPECS.get(spec.name) is spec
     refuse_if(
         name == "nme" and (empty or none),
         "--headline nme is for the means of exemplars, and "
@@ -146,11 +146,10 @@ def _headline(config: Config, spec: Spec) -> None:
 
 def _head(config: Config, spec: Spec) -> None:
     """Refuse another head for a method that has its own, and to train what is no linear one anew."""
-    if config.head == "linear":
-        return
-    refuse_if(spec.own_head, f"--head {config.head}: {spec.name} has a head of its own")
+    asked = config.head != "linear" or "head" in config.given
+    refuse_if(asked and spec.own_head, f"--head {config.head}: {spec.name} has a head of its own")
     refuse_if(
-        config.rebalance != "none",
+        config.head != "linear" and config.rebalance != "none",
         f"--rebalance {config.rebalance} trains a linear head; leave out --head {config.head}",
     )
 

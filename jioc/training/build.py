@@ -15,7 +15,7 @@ from jioc.device.distributed import ALONE, World
 from jioc.errors import refuse_if
 from jioc.memory import Memory
 from jioc.methods import Spec, base, contract, find_method, load_method, own_options
-from jioc.nets.incremental import backbone, build, drawing_from
+from jioc.nets.incremental import WIDENING, backbone, build, drawing_from
 from jioc.nets.weights import Pretrained, read_weights
 from jioc.resolve.validate import keeps_nothing
 from jioc.training.execution import Execution
@@ -53,10 +53,15 @@ def network_plan(config: Config, channels: int) -> dict[str, Any]:
     }
     if config.freeze not in (None, "none"):
         plain["freeze"] = config.freeze
-    plan = load_method(config.method).plan(plain)
+    plan, name = load_method(config.method).plan(plain), find_method(config.method).name
     refuse_if(
-        config.head != "linear" and plan["head"] != plain["head"],
-        f"--head {config.head}: {find_method(config.method).name} has a head of its own",
+        plan.get("kind") == "expanding" and plan["head"] not in WIDENING,
+        f"{name}: a network that expands cannot have the head {plan['head']!r}; it can have "
+        + " or ".join(map(repr, WIDENING)),
+    )
+    refuse_if(
+        config.head != "linear" and plan["head"] != HEADS[config.head],
+        f"--head {config.head}: {name} has a head of its own",
     )
     return plan
 

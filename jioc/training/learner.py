@@ -199,6 +199,8 @@ class Learner(Classifier):
         )
         run = Run(plan, None, callback, stop)
         refuse_other(plan.config.method, *map(checksum, (type(self.method), type(run.method))))
+        was, now = self.config.head, plan.config.head
+        refuse_if(was != now, f"this model has learnt with head={was!r}, so head cannot be {now!r} now")
         self._take_up(run, reseed)
         if left_out := len(given.train_y) - len(dataset.train_y):
             names = ", ".join(map(repr, skipped))

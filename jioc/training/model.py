@@ -124,7 +124,7 @@ class Classifier:
     def predict(self, images: ImageInput, readout: str | None = None) -> list[str]:
         """Name the class of each image (`data.images.inputs` says what an image may be).
 
-        The method's headline decides, unless another read-out is named.
+        The read-out that it was judged by decides, unless another is named.
         """
         pixels = pixels_of(images, self.preprocessing.shape)
         best = self.confidence(pixels, readout).argmax(1).tolist() if len(pixels) else []

@@ -316,6 +316,7 @@ def test_a_refused_call_changes_nothing() -> None:
     for parameters, sentence in [
         ({"method": "wa"}, "method was 'icarl' in the call before and is 'wa' now"),
         ({"backbone": "resnet32"}, "backbone was 'tiny'"),
+        ({"settings": {"head": "cosine"}}, "head was 'linear' in the call before and is 'cosine' now"),
         ({"memory": 2}, "memory 2 leaves no exemplar"),
         ({"lr": 1e30}, "the loss is not finite"),
         ({"readout": "boosted"}, "unknown read-out 'boosted'; there is cnn, nme"),

@@ -232,8 +232,17 @@ def test_what_a_result_tells_of_a_method_is_what_is_usual_for_it() -> None:
     for spec in SPECS.values():
         again = spec_from_record(parse_record(json.loads(record(spec).model_dump_json())))
         assert again is not None and again.options().model_dump() == spec.options().model_dump()
-        for name in ("name", "title", "first", "later", "second", "memory", "host_kd"):
+        for name in ("name", "title", "first", "later", "second", "memory", "host_kd", "headline"):
             assert getattr(again, name) == getattr(spec, name)
+
+
+def test_the_headline_that_is_usual_for_a_method_in_a_file_is_no_departure() -> None:
+    result = own(headline="nme") | {"headline": "nme"}
+    assert "headline nme" in groups_of(result)[0].place
+    result["method"]["headline"] = "nme"
+    assert "headline" not in groups_of(result)[0].place
+    del result["method"]["headline"], result["config"]["headline"]  # before it could be another
+    assert "headline" not in groups_of(result)[0].place
 
 
 @pytest.mark.parametrize(

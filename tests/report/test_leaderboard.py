@@ -39,7 +39,7 @@ def test_weights_are_counted_as_the_network_has_them(name: str, stem: str, cosin
     + [(name, "cosine") for name, spec in SPECS.items() if not spec.own_head],
 )
 def test_the_parameters_are_those_of_the_network_that_answers(method: str, head: str) -> None:
-    run = started(method, 0, head=head)
+    run = started(method, 0, **{"head": head} if head == "cosine" else {})
     for t in range(3):  # grown, not trained
         task, data = run.arrival(t)
         run.method.learn(task, data, lambda *_, **__: None)

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from helpers.learning import most_coordination, new_run, some_images, started
+from helpers.learning import most_coordination, new_run, some, some_images, started
 from helpers.runs import outcome, stop_after
 from jioc import load
 from jioc.config import make
@@ -26,6 +26,7 @@ from jioc.errors import Interrupted, Refused
 from jioc.losses import cross_entropy
 from jioc.methods import SPECS
 from jioc.nets.heads import LinearHead, ScaledCosineHead
+from jioc.report.runs import not_begun
 from jioc.resolve.derive import resolve
 from jioc.resolve.validate import unused
 from jioc.training.averaging import WeightAverage
@@ -214,33 +215,55 @@ def test_a_cosine_head_learns_on_every_host_that_has_none_of_its_own(method: str
     save(tmp_path, ours.classifier())
     if method != "joint":
         learner = load(tmp_path, to_learn=True)
+        with pytest.raises(Refused, match="learnt with head='cosine', so head cannot be 'linear' now"):
+            linear = learner.config.model_copy(update={"head": "linear"})
+            learner.learn(some(ours.dataset, ["9"]), config=linear)
         assert learner.readouts(pixels)["cnn"].equal(scores["cnn"])
         assert isinstance(learner.method.net.head, ScaledCosineHead)
     ours.learn_next()
     assert ours.rows[-1].cnn.all is not None
 
 
-def test_a_method_of_ones_own_with_another_head_takes_no_cosine(own_head: Path) -> None:
-    with pytest.raises(Refused, match="--head cosine: proxied has a head of its own"):
-        run(method=str(own_head), data="digits", memory=40, head="cosine", device="cpu")
-
-
-@pytest.fixture
-def own_head(tmp_path: Path) -> Path:
-    path = tmp_path / "proxied.py"
-    path.write_text("""
+@pytest.mark.parametrize(
+    ("base", "lines", "head", "message"),
+    [
+        ("replay", ['return {**plan, "head": "cosine"}'], "cosine", "has a head of its own"),
+        ("replay", ['plan["head"] = "cosine"', "return plan"], "cosine", "has a head of its own"),
+        ("der", ['return {**DER.plan(plan), "head": "corrected"}'], "linear", "cannot have .* 'corrected'"),
+    ],
+)
+def test_a_head_that_a_method_of_ones_own_cannot_have_is_refused(
+    base: str, lines: list[str], head: str, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "own.py"
+    body = "\n        ".join(lines)
+    path.write_text(f"""
 from dataclasses import replace
 import jioc
 from jioc.methods import SPECS
+from jioc.methods.der import DER
 from jioc.methods.replay import Replay
 
-@jioc.register(replace(SPECS["replay"], name="proxied", title="Proxied"))
-class Proxied(Replay):
+@jioc.register(replace(SPECS["{base}"], name="own", title="Own"))
+class Own({"DER" if base == "der" else "Replay"}):
     @staticmethod
     def plan(plan):
-        return {**plan, "head": "cosine", "cosine": True}
+        {body}
 """)
-    return path
+    with pytest.raises(Refused, match=message):
+        run(method=str(path), data="digits", memory=40, head=head, device="cpu")
+
+
+@pytest.mark.parametrize(("t", "share"), [(1, 0.5**0.5), (2, None)])
+def test_the_cosines_of_old_classes_shrink_as_features_become_longer(t: int, share: float | None) -> None:
+    """By as much; to the root of a half with the first copy. The network as it was is still there."""
+    run = started("der", t, head="cosine")
+    before = run.method.net(x := some_images(run))
+    run.method.net.grow(3, run.method.generator, 4)
+    out = run.method.net(x)
+    shares = before.features.norm(dim=1, keepdim=True) / out.features.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(out.logits[:, : before.logits.shape[1]], before.logits * (share or shares))
+    torch.testing.assert_close(run.method.net.previous(out).logits, before.logits)
 
 
 # --- the read-out that counts ---
@@ -266,6 +289,29 @@ def load_digits() -> np.ndarray:
 def test_the_headline_of_a_run_that_does_not_say_is_the_methods(method: str) -> None:
     config = resolve(make(method=method, data="digits"))
     assert config.headline == "cnn" and "headline" not in config.given
+
+
+def test_a_run_that_nobody_began_is_judged_by_its_headline(tmp_path: Path) -> None:
+    config = resolve(make(method="icarl", data="digits", headline="nme"))
+    assert not_begun(tmp_path, config).result.headline == "nme"
+
+
+def test_a_method_of_ones_own_without_exemplars_may_have_means_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "protos.py"
+    path.write_text("""
+from dataclasses import replace
+import jioc
+from jioc.methods import SPECS
+from jioc.methods.replay import Replay
+
+@jioc.register(replace(SPECS["replay"], name="protos", title="Protos", memory="none"))
+class Protos(Replay):
+    def readouts(self, x):
+        scores = super().readouts(x)
+        return scores | {"nme": 2 * scores["cnn"]}
+""")
+    result = run(method=str(path), **{**SHORT, "memory": None}, headline="nme")
+    assert result.headline == "nme" and result.average["nme"] == result.average["cnn"]
 
 
 # --- logit adjustment ---
@@ -560,6 +606,7 @@ def test_interrupted_anywhere_it_ends_as_if_left_alone(steps: int, alone: Path, 
         ({"memory_bytes": 100}, "leaves no exemplar of 64 bytes for each of 10 classes; give at least 640"),
         ({"judge_by": "test"}, "nothing is held out"),
         ({"method": "bic", "head": "cosine"}, "--head cosine: bic has a head of its own"),
+        ({"method": "podnet", "head": "linear"}, "--head linear: podnet has a head of its own"),
         ({"head": "cosine", "rebalance": "head"}, "--rebalance head trains a linear head; leave out"),
         ({"headline": "nne"}, "unknown read-out of icarl 'nne'.*nme"),
         ({"headline": "boosted"}, "unknown read-out of icarl 'boosted'"),

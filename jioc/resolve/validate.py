@@ -229,7 +229,10 @@ def idle_coordination(coordinate: str, given: Collection[str]) -> None:
 
 
 def unused(config: Config) -> list[str]:
-    """List notes on given settings that change nothing; refuse them where nobody gave the reason for it."""
+    """List notes on given settings that change nothing, or end what the method does without them.
+
+    Refuse the former where nobody gave the reason for it.
+    """
     spec = find_method(config.method)
     if not spec.trains:
         idle = [p for p in config.given if p.partition(".")[0] in (*index.STAGES, *TRAINING)]
@@ -238,6 +241,12 @@ def unused(config: Config) -> list[str]:
     notes = [note for stage in index.STAGES for note in _unused_schedule(stage, config)]
     if config.exemplar_size == "half" and (spec.memory == "none" or keeps_nothing(config, spec)):
         notes.append("--exemplar-size half: without effect, because no exemplar is kept")
+    balanced = config.adjust or config.headline != "cnn"
+    if config.head == "cosine" and "unaligned" in spec.readouts and not balanced:
+        notes.append(
+            f"--head cosine: {spec.title} aligns no weights then; --adjust 1, or --headline nme, "
+            "balances old and new classes instead"
+        )
     c = config.coordination
     reasons: dict[str, dict[str, Any]] = {  # the first that makes an option idle is told
         f"under --coordinate {c.coordinate}": {"coordinate": c.coordinate},

@@ -193,3 +193,13 @@ def test_an_option_of_jioc_that_acts_on_nothing_is_noted_with_the_reason(
     given = ("method", *(f"coordination.{name}" for name in coordination))
     config = resolve(settings.make(method=method, coordination=coordination, given=given))
     assert unused(config) == ([note] if note else [])
+
+
+@pytest.mark.parametrize("method", ["wa", "der", "icarl"])
+def test_who_takes_the_alignment_from_a_method_is_told_what_balances_instead(method: str) -> None:
+    def notes(**more: Any) -> list[str]:
+        return unused(resolve(settings.make(method=method, **more)))
+
+    told = [note for note in notes(head="cosine") if "--adjust 1, or --headline nme" in note]
+    assert len(told) == (method != "icarl")
+    assert not notes() and not notes(head="cosine", adjust=1.0) and not notes(head="cosine", headline="nme")

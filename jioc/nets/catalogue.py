@@ -70,6 +70,7 @@ class Timm:
     stages: int = 0
 
 
+HEADS = {"linear": "linear", "cosine": "scaled-cosine"}  # by --head, as a network's plan names them
 TORCHVISION = TrainedOn(224, *IMAGENET)
 LITE = (16, 24, 40, 80, 112, 192, 320)
 BACKBONES: dict[str, Shape | Mobile | Layers] = {

@@ -35,7 +35,7 @@ AUGMENTED = {
     "none": "no augmentation at all",
 }
 MIXED = {"none": "", "mixup": "Mixup", "cutmix": "CutMix"}
-HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have that of --head
+OWN_HEADS = {"podnet": "proxies", "coil": "cosine", "bic": "corrected"}  # others have that of --head
 ON_BOARD = {"order", "order_seed", "long_tail_order", "augment", "mix", "stem", "memory_bytes"}
 HEAD_COLUMNS = ["average", "last", "forgetting", "parameters", "bytes of the model", "seconds"]
 
@@ -223,8 +223,8 @@ def parameters(config: Values, sizes: list[int], channels: int) -> int | None:
     method, name = str(config.get("method")), str(config.get("backbone"))
     if method not in SPECS or not SPECS[method].trains or name not in catalogue.BACKBONES:
         return None
-    usual = "scaled-cosine" if config.get("head") == "cosine" else "linear"
-    head, classes, form = HEADS.get(method, usual), sum(sizes), catalogue.BACKBONES[name]
+    usual = catalogue.HEADS.get(str(config.get("head")), "linear")
+    head, classes, form = OWN_HEADS.get(method, usual), sum(sizes), catalogue.BACKBONES[name]
     one = catalogue.parameters(name, str(config.get("stem")), channels, head in ("proxies", "cosine"))
     if one is None or isinstance(form, catalogue.Mobile):
         return None

@@ -15,12 +15,12 @@ from jioc.device.distributed import ALONE, World
 from jioc.errors import refuse_if
 from jioc.memory import Memory
 from jioc.methods import Spec, base, contract, find_method, load_method, own_options
+from jioc.nets.catalogue import HEADS
 from jioc.nets.incremental import WIDENING, backbone, build, drawing_from
 from jioc.nets.weights import Pretrained, read_weights
 from jioc.resolve.validate import keeps_nothing
 from jioc.training.execution import Execution
 
-HEADS = {"linear": "linear", "cosine": "scaled-cosine"}  # by the setting, as a network's plan names them
 RESIDENT_SHARE = 0.6  # of a device's free memory that images may take; the network needs the rest
 
 

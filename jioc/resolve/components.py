@@ -135,8 +135,7 @@ def lt_cil() -> Runs:
     The protocol's epochs, rates and memory stand over those of `best`; what it does not name stays.
     """
     hosts: dict[str, Values] = {host: {"method": host} for host in ("icarl", "podnet", "der")}
-    if "best" in PRESETS:
-        hosts["best"] = PRESETS["best"].values
+    hosts["best"] = PRESETS["best"].values
     orders: dict[str, Values] = {"shuffled": {}, "ordered": {"order": "original"}}
     runs: Runs = {}
     for (order, ordered), tasks, word in itertools.product(orders.items(), (5, 10), ("none", "jioc")):
@@ -149,8 +148,9 @@ def lt_cil() -> Runs:
 
 
 def recipes() -> list[Recipe]:
-    """The recipes of this module; those of `best` once there is such a preset."""
-    every = [
+    """The recipes of this module."""
+    settings = PRESETS["best"].settings
+    return [
         Recipe(
             "components",
             "what each component adds to DER and iCaRL, CIFAR-100, on a hold-out",
@@ -164,11 +164,6 @@ def recipes() -> list[Recipe]:
             seeds=(1,),
         ),
         Recipe("lt-cil", "LT-CIL's protocol: long tail, 50 classes, 5 or 10 tasks", lt_cil, seeds=(1,)),
+        Recipe("best", "the components that won, both columns", lambda: best(settings, {})),
+        Recipe("best-augmented", "the same with AutoAugment", lambda: best(settings, AUTO)),
     ]
-    if "best" in PRESETS:
-        settings = PRESETS["best"].settings
-        every += [
-            Recipe("best", "the components that won, both columns", lambda: best(settings, {})),
-            Recipe("best-augmented", "the same with AutoAugment", lambda: best(settings, AUTO)),
-        ]
-    return every

@@ -1,8 +1,8 @@
 """Presets: settings under a name, for any data. `jioc run PRESET --data …` runs one, flags override it.
 
-config.yaml and the line that repeats the run hold its settings one by one; the name leaves no trace. A preset
-called `best`, which the recipe `components` is to choose, brings the recipes `best` and `best-augmented` and
-the rows `best` of `lt-cil`.
+config.yaml and the line that repeats the run hold its settings one by one; the name leaves no trace. `best`
+is what the recipes `components` and `components-long-tail` chose; the recipes `best`, `best-augmented` and
+`lt-cil` run it.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,17 @@ class Preset:
 PRESETS = {
     preset.name: preset
     for preset in [
+        Preset(
+            "best",
+            "DER with more weight decay, a cosine head and adjusted logits, judged by class means",
+            {
+                "method": "der",
+                "later.weight_decay": 1e-3,
+                "head": "cosine",
+                "adjust": 1,
+                "headline": "nme",
+            },
+        ),
         Preset(
             "der-published",
             "DER with its authors' schedule, and its head trained anew after each task",

@@ -2,6 +2,7 @@
 
     python benchmarks/components.py             prints the table of docs/results/components.md
     python benchmarks/components.py --choose    chooses `best` by that page's rule: prints a recipe
+    python benchmarks/components.py --tested    prints what `best` reaches on the test set, from results/best
 
 A gain is the mean over the first six tasks, so that all rows are of the same tasks, and in square brackets
 over all ten where every run has learnt them; with fewer than six, their number is in brackets. The first row
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+import once
 import printing
 import yaml
 from keep import BY_CLASS, BY_MEANS
@@ -27,6 +29,10 @@ from readings_on_hosts import over_shared_tasks
 from jioc.config import Values, index
 from jioc.errors import refuse_if
 from jioc.methods import SPECS
+from jioc.report import leaderboard
+from jioc.report.group import Group
+from jioc.report.runs import group
+from jioc.report.tables import seeds_figure
 from jioc.resolve import columns, components
 
 RESULTS = Path(__file__).parent / "results"
@@ -155,7 +161,7 @@ def table(results: Path = RESULTS) -> str:
     return "\n".join(lines)
 
 
-# --- the choice of `best` ---
+# --- the choice of `best`, and what it reaches ---
 
 
 def choose(results: Path = RESULTS) -> str:
@@ -188,9 +194,33 @@ def reached(runs: Runs, row: str, readout: str) -> float:
     return round(fmean(figures), 2)
 
 
+def tested(results: Path = RESULTS) -> str:
+    """`best` on the test set by each read-out, beside the highest public figure and DER as it is."""
+    hosts = [f"{column.prefix}-der-none-seed*" for column in PLACES.values()]
+    places = [results / "best", *(path for host in hosts for path in results.rglob(host))]
+    heads = ["", "highest public figure", "DER", "`best`, by class means", "`best`, by its head"]
+    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * 3]
+    for sheet in leaderboard.boards(group(once.read(*places))):
+        ours = [line.group for line in sheet.lines if line.n]
+        winner = next((g for g in ours if g.config.get("head") == "cosine"), None)
+        if winner is None:
+            continue
+        host = next((averages(g, "cnn") for g in ours if g is not winner), "–")
+        public = next(line for line in sheet.lines if not line.n)
+        _, name, source = public.names
+        cells = [sheet.title, f"{public.figures[0].text} ({name}; {source})", host]
+        lines.append(f"| {' | '.join([*cells, averages(winner, 'nme'), averages(winner, 'cnn')])} |")
+    return "\n".join(lines)
+
+
+def averages(g: Group, readout: str) -> str:
+    return seeds_figure(g.figures("average", readout)).text
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = printing.parser(__doc__)
     parser.add_argument("--choose", dest="told", action="store_const", const=choose, default=table)
+    parser.add_argument("--tested", dest="told", action="store_const", const=tested)
     told = parser.parse_args(argv).told
     return printing.answered(lambda: print(told()))
 

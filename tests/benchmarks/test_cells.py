@@ -60,7 +60,6 @@ def test_the_page_of_results_counts_cells_and_columns_as_they_are() -> None:
 def test_the_page_names_the_cells_whose_runs_are_of_older_code() -> None:
     """Who runs one of them again has to change docs/coverage.md, "Older code"."""
     older = {
-        "comparison/cifar100-lt-resnet32-1000-ssil-none-seed1": "f5054ccb502f",
         "comparison/cifar100-lt-resnet32-1000-bic-none-seed1": "f5054ccb502f",
         "comparison/cifar100-lt-resnet32-1000-bic-pycil-seed1": "f5054ccb502f",
         "columns/cifar100-lt-resnet18-1000-bic-none-seed1": "45969150adaf",

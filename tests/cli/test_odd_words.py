@@ -62,7 +62,7 @@ WORDS: dict[str, tuple[list[str], str]] = {
     "a run without a name": ([*RUN, "--out", ""], "a file or folder has an empty name"),
     "data without a name": ([*RUN, "--data", ""], "unknown data set ''"),
     "data check without a name": (["data", "check", ""], "unknown data set ''"),
-    "None": (["run", "None"], "unknown method 'None'; there is bic, coil"),
+    "None": (["run", "None"], "unknown method 'None'; there is best, bic"),
 }
 
 

@@ -67,7 +67,7 @@ def test_half_size_exemplars_take_the_bytes_of_the_others() -> None:
 def test_lt_cil_has_each_host_with_and_without_jioc_in_both_orders() -> None:
     made = recipes.find_recipe("lt-cil").make()
     hosts = {run.split("-")[4] for run in made}
-    assert hosts - {"best"} == {"icarl", "podnet", "der"} and len(made) == 8 * len(hosts)
+    assert hosts == {"icarl", "podnet", "der", "best"} and len(made) == 32
     assert {run.rpartition("-")[2] for run in made} == {"none", "jioc"}
     for run, values in made.items():
         config = resolve(settings.make(**values))
@@ -116,4 +116,4 @@ def test_a_preset_takes_no_file_and_an_unknown_one_is_refused(
 
 def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "presets"]) == 0
-    assert "der-published" in capsys.readouterr().out
+    assert {"best", "der-published"} <= {*capsys.readouterr().out.split()}

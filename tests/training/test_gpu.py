@@ -124,6 +124,9 @@ def test_every_replay_draws_anew() -> None:
     assert all(augment(x, noise).equal(r) for r in replays)  # and the same as without a graph
 
 
+@pytest.mark.filterwarnings(
+    "ignore:TensorFloat32 tensor cores"
+)  # a resized crop multiplies matrices, here in full
 @pytest.mark.parametrize("word", ["standard", "autoaugment", "autoaugment+cutout", "resized-crop"])
 def test_compiled_augmentation_is_the_augmentation(word: str) -> None:
     """Level for level; a resized crop's weights are quotients, which the compiler rounds in its own way."""

@@ -22,6 +22,7 @@ from statistics import fmean
 import once
 import printing
 import yaml
+from gains import folder_of
 from keep import BY_CLASS, BY_MEANS
 from minutes import FEWER
 from readings_on_hosts import over_shared_tasks
@@ -38,7 +39,7 @@ from jioc.resolve import columns, components
 RESULTS = Path(__file__).parent / "results"
 PLACES = {"balanced": columns.RES32_LARGE, "long tail": columns.RES32_TAIL}
 BY_IMAGE = " †"
-READOUTS = ("cnn", "nme")
+JUDGES = {"cnn": "the head", "nme": "class means"}
 
 
 @dataclass
@@ -167,15 +168,14 @@ def table(results: Path = RESULTS) -> str:
 def choose(results: Path = RESULTS) -> str:
     """Choose the settings of `best`; make the recipe that runs them on the test set, with what decided."""
     runs = read(results)
-    places = itertools.product(components.CANDIDATES.items(), READOUTS)
+    places = itertools.product(components.CANDIDATES.items(), JUDGES)
     means = {(row, readout): reached(runs, row, readout) for (row, _), readout in places}
     row, readout = max(means, key=lambda place: means[place])
     settings: Values = {"method": "der"} | components.CANDIDATES[row]
     if readout != SPECS["der"].headline:
         settings["headline"] = readout
-    judges = {"cnn": "the head", "nme": "class means"}
     reasons = [
-        f"# {flags(components.CANDIDATES[row])}, by {judges[readout]}: {mean:.2f}"
+        f"# {flags(components.CANDIDATES[row])}, by {JUDGES[readout]}: {mean:.2f}"
         for (row, readout), mean in means.items()
     ]
     made = components.best(settings, {}) | components.best(settings, components.AUTO)
@@ -195,21 +195,26 @@ def reached(runs: Runs, row: str, readout: str) -> float:
 
 
 def tested(results: Path = RESULTS) -> str:
-    """`best` on the test set by each read-out, beside the highest public figure and DER as it is."""
+    """`best` and DER as it is on the test set, by each read-out, beside the highest public figure."""
     hosts = [f"{column.prefix}-der-none-seed*" for column in PLACES.values()]
     places = [results / "best", *(path for host in hosts for path in results.rglob(host))]
-    heads = ["", "highest public figure", "DER", "`best`, by class means", "`best`, by its head"]
-    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * 3]
+    heads = [
+        "",
+        "highest public figure",
+        *(f"{name}, by {how}" for name in ("DER", "`best`") for how in JUDGES.values()),
+    ]
+    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * 4]
     for sheet in leaderboard.boards(group(once.read(*places))):
         ours = [line.group for line in sheet.lines if line.n]
-        winner = next((g for g in ours if g.config.get("head") == "cosine"), None)
+        winner = next((g for g in ours if folder_of(g) == "best"), None)
         if winner is None:
             continue
-        host = next((averages(g, "cnn") for g in ours if g is not winner), "–")
+        host = next((g for g in ours if g is not winner), None)
         public = next(line for line in sheet.lines if not line.n)
         _, name, source = public.names
-        cells = [sheet.title, f"{public.figures[0].text} ({name}; {source})", host]
-        lines.append(f"| {' | '.join([*cells, averages(winner, 'nme'), averages(winner, 'cnn')])} |")
+        cells = [sheet.title, f"{public.figures[0].text} ({name}; {source})"]
+        cells += [averages(g, readout) if g else "–" for g in (host, winner) for readout in JUDGES]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -126,8 +126,7 @@ def add_settings(
     `usual`: the defaults that the help shows, by path; otherwise the method's.
     """
     settings = index.every(spec.options)
-    if usual is None:
-        usual = Known({path: s.field.default for path, s in settings.items()}, spec).fill().values
+    usual = defaults(spec, {}) if usual is None else usual
     titles = SECTIONS | {"options": f"of {spec.title} alone"}
     taken = {*names} - ({"second"} if spec.second is None else set())
     for heading, title in titles.items():
@@ -135,6 +134,12 @@ def add_settings(
         for s in settings.values():
             if s.heading == heading and (s.section or s.name) in taken:
                 _add(group, s.key, s.field, usual.get(s.path), s.section in index.STAGES[1:])
+
+
+def defaults(spec: Spec, preset: Values) -> Values:
+    """The settings by path if nobody gave any: a preset's, and what follows for the method."""
+    fields = {path: s.field.default for path, s in index.every(spec.options).items()}
+    return Known(fields | preset, spec).fill().values
 
 
 def _stages(usual: Values) -> str:

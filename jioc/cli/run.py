@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jioc import scripts
 from jioc.cli.console import print_note
-from jioc.cli.flags import HELP, Parser, add_settings, given_values, named_path, wants_help
+from jioc.cli.flags import HELP, Parser, add_settings, defaults, given_values, named_path, wants_help
 from jioc.config import Config, Values, digest, files, index, make
 from jioc.errors import Interrupted, refuse_if
 from jioc.events import Event, Note
@@ -16,7 +16,7 @@ from jioc.methods import SPECS, Spec, find_method
 from jioc.resolve import pycil, validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
-from jioc.resolve.presets import PRESETS
+from jioc.resolve.presets import PRESETS, Preset
 from jioc.resolve.suggest import method_for
 from jioc.stopping import duration, signals
 from jioc.torchrun import first_process, world_size
@@ -34,17 +34,17 @@ EXAMPLES = {
 
 def main(argv: list[str]) -> int:
     words = _with_settings_there(argv)
-    preset = PRESETS[words[0]].values if words and words[0] in PRESETS else {}
-    words = [str(preset["method"]), *words[1:]] if preset else words
+    preset = PRESETS.get(words[0]) if words else None
+    words = [str(preset.settings["method"]), *words[1:]] if preset else words
     method, suggested, why = _method(words)
     refuse_if(
         method not in SPECS and not scripts.is_script(method) and Path(method).is_dir(),
         f"unknown method {method!r}; for the folder of that name: jioc run --data {method}",
     )
     spec = find_method(method, PRESETS)
-    args = build_parser(spec).parse(words)
+    args = build_parser(spec, preset).parse(words)
     log = loggers.names(args.log)
-    config, notes = _config(args, method, spec, preset or suggested)
+    config, notes = _config(args, method, spec, preset.values if preset else suggested)
     for note in why + notes + validate.unused(config) if first_process() else ():
         print_note(Note(note))
     if args.dry_run:
@@ -188,13 +188,16 @@ def _config(args: argparse.Namespace, method: str, spec: Spec, usual: Values) ->
     return resolve(make(**overlay(file, flags))), notes
 
 
-def build_parser(spec: Spec) -> Parser:
-    """The flags of a run of a method."""
-    about = f"One run. The defaults shown are those of {spec.title} ({spec.paper})."
+def build_parser(spec: Spec, preset: Preset | None = None) -> Parser:
+    """The flags of a run of a method, or of a preset."""
+    method = f"{spec.title} ({spec.paper})"
+    about = f"One run. The defaults shown are those of {method}."
+    if preset:
+        about = f"One run of {method} with the preset {preset.name}, whose defaults are shown."
     parser = Parser("jioc run", about, usage="jioc run METHOD [options]", common=COMMON, examples=EXAMPLES)
     known = f"{', '.join(SPECS)}; a Python file that registers one; or a preset: {', '.join(PRESETS)}"
     parser.add("method", nargs="?", help=known)
-    add_settings(parser, spec)
+    add_settings(parser, spec, defaults(spec, preset.settings) if preset else None)
     add = parser.add_argument_group("files").add_argument
     add("--config", type=named_path, metavar="FILE", help="a config.yaml; flags override it")
     add("--pycil", type=named_path, metavar="JSON", help="an experiment file of PyCIL; flags override it")

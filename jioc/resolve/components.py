@@ -142,8 +142,7 @@ def lt_cil() -> Runs:
         protocol = LT_CIL | ordered | {"increment": 50 // tasks}
         for host, values in hosts.items():
             name = f"lt-cil-{order}-{tasks}-{host}-{word}"
-            own = {key: value for key, value in values.items() if word != "none" or key != "coordination"}
-            runs[name] = overlay(own, protocol | {"coordination": {"coordinate": word}})
+            runs[name] = overlay(values, protocol | {"coordination": {"coordinate": word}})
     return runs
 
 

@@ -1,6 +1,7 @@
 """The recipes towards the best accuracy, and presets: what a name stands for, laid open in config.yaml."""
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,6 @@ BEST = presets.Preset(
         "method": "der",
         "ema": 0.99,
         "rebalance": "head",
-        "coordination.coordinate": "jioc",
-        "coordination.gamma2": 0.3,
     },
 )
 
@@ -89,7 +88,7 @@ def test_best_is_one_entry_of_the_table(monkeypatch: pytest.MonkeyPatch) -> None
     rows = made["lt-cil"].make()
     assert len(rows) == 32
     row = resolve(settings.make(**rows["lt-cil-shuffled-5-best-jioc"]))
-    assert (row.ema, row.later.epochs, row.coordination.gamma2) == (0.99, 160, 0.3)
+    assert (row.ema, row.later.epochs, row.coordination.coordinate) == (0.99, 160, "jioc")
     for values in rows.values():
         resolve(settings.make(**values))
 
@@ -103,6 +102,19 @@ def test_a_preset_is_run_and_every_setting_of_it_is_in_the_file(monkeypatch: pyt
     assert kept["later"]["milestones"] == [10, 12] and kept["later"]["weight_decay"] == 5e-4
     assert {"rebalance", "later.weight_decay", "later.milestones", "seed"} <= {*kept["given"]}
     assert "--rebalance head" in repeat.line(runs[0]) and "published" not in repeat.line(runs[0])
+
+
+def test_the_help_of_a_preset_shows_its_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    decays = []
+    for word in ("der", "best"):
+        with pytest.raises(SystemExit):
+            main(["run", word, "--help"])
+        told = " ".join(capsys.readouterr().out.split())
+        decays.append(re.findall(r"Weight decay of SGD \((\S+)\)", told))
+    assert decays == [["0.0002"], ["0.001"]]
+    assert (
+        "with the preset best" in told and "class's weights (cosine)" in told and "mostly cnn (nme)" in told
+    )
 
 
 def test_a_preset_takes_no_file_and_an_unknown_one_is_refused(

@@ -210,9 +210,10 @@ def tested(results: Path = RESULTS) -> str:
         if winner is None:
             continue
         host = next((g for g in ours if g is not winner), None)
-        public = next(line for line in sheet.lines if not line.n)
-        _, name, source = public.names
-        cells = [sheet.title, f"{public.figures[0].text} ({name}; {source})"]
+        others = [
+            f"{line.figures[0].text} ({'; '.join(line.names[1:])})" for line in sheet.lines if not line.n
+        ]
+        cells = [sheet.title, *(others[:1] or ["–"])]
         cells += [averages(g, readout) if g else "–" for g in (host, winner) for readout in JUDGES]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

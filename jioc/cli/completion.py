@@ -19,6 +19,7 @@ from jioc.data.catalogue import DATASETS
 from jioc.errors import refuse_unknown
 from jioc.methods import SPECS
 from jioc.nets.catalogue import BACKBONES
+from jioc.resolve.presets import PRESETS
 from jioc.resolve.recipes import RECIPES
 
 VALUES: dict[str, Collection[str]] = {  # of flags whose help does not list them in braces
@@ -29,7 +30,7 @@ VALUES: dict[str, Collection[str]] = {  # of flags whose help does not list them
     "--log": ("tensorboard", "wandb", "mlflow"),
 }
 FIRST: dict[str, Collection[str]] = {  # what may follow a command; files may always
-    "run": SPECS,
+    "run": [*SPECS, *PRESETS],
     "grid": RECIPES,
     "list": list_command.KINDS,
     "data": ("list", "get", "check"),

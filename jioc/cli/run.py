@@ -34,9 +34,9 @@ EXAMPLES = {
 
 def main(argv: list[str]) -> int:
     words = _with_settings_there(argv)
-    preset = PRESETS.get(words[0]) if words else None
-    words = [str(preset.settings["method"]), *words[1:]] if preset else words
-    method, suggested, why = _method(words)
+    word, suggested, why = _method(words)
+    preset = PRESETS.get(word)
+    method = str(preset.settings["method"]) if preset else word
     refuse_if(
         method not in SPECS and not scripts.is_script(method) and Path(method).is_dir(),
         f"unknown method {method!r}; for the folder of that name: jioc run --data {method}",
@@ -107,7 +107,7 @@ def _with_settings_there(argv: list[str]) -> list[str]:
     args, rest = parser.parse_known_args(argv)
     named = {word.partition("=")[0] for word in rest}
     first = argv[0] if argv and argv[0] in rest[:1] and not argv[0].startswith("-") else None
-    method = first or any(word in SPECS or scripts.is_script(word) for word in rest)
+    method = first or any(map(_is_name, rest))
     if not args.resume or args.out is None or method or named & {"--config", "--pycil", *HELP}:
         return argv
     path = args.out / "config.yaml"
@@ -122,8 +122,13 @@ def _with_settings_there(argv: list[str]) -> list[str]:
     return [*argv, "--config", str(path)]
 
 
+def _is_name(word: str) -> bool:
+    """Whether a word names a method or a preset, wherever it stands."""
+    return word in SPECS or word in PRESETS or scripts.is_script(word)
+
+
 def _method(argv: list[str]) -> tuple[str, Values, list[str]]:
-    """Find the method, which decides what flags there are: the first word, or anywhere, or in a file.
+    """Find the method or preset, which decides what flags there are: first, or anywhere, or in a file.
 
     Without one, for photographs, also the settings that are suggested, and a note on them.
     """
@@ -135,7 +140,7 @@ def _method(argv: list[str]) -> tuple[str, Values, list[str]]:
     file, _ = _file(args)
     named = file.get("method", "")
     refuse_if(not isinstance(named, str | None), f"method: {named!r} is refused: it should be a name")
-    method = next((word for word in (args.method, *rest) if word in SPECS or scripts.is_script(word)), None)
+    method = next((word for word in (args.method, *rest) if word and _is_name(word)), None)
     if method is None and args.method is None and wants_help(argv) and scripts.is_script(file.get("method")):
         return "icarl", {}, []  # help runs no code that only a file names
     if method is None and args.method is None:

@@ -132,7 +132,8 @@ LT_CIL: Values = {
 def lt_cil() -> Runs:
     """iCaRL, PODNet, DER and `best`, with and without JIOC: 50 classes, then 5 or 10 tasks, in two orders.
 
-    The protocol's epochs, rates and memory stand over those of `best`; what it does not name stays.
+    The protocol's epochs, rates, weight decay and memory stand over those of `best`; what it does not name
+    stays.
     """
     hosts: dict[str, Values] = {host: {"method": host} for host in ("icarl", "podnet", "der")}
     hosts["best"] = PRESETS["best"].values

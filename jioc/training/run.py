@@ -22,6 +22,7 @@ from jioc.methods import SPECS, find_method
 from jioc.resolve import repeat, validate
 from jioc.resolve.derive import resolve
 from jioc.resolve.overlay import overlay
+from jioc.resolve.presets import PRESETS
 from jioc.resolve.suggest import method_for
 from jioc.results import Result
 from jioc.stopping import until
@@ -71,12 +72,15 @@ def run(
 def _with_method(values: Values) -> tuple[Values, list[str]]:
     """Settings that may be given by the names of flags, some of which are the method's own.
 
-    Without a method a folder of photographs gets one, as on the command line; a note says which.
+    As on the command line a method may be a preset, and a folder of photographs without one gets one; a note
+    says which.
     """
     method = values.get("method")
+    if isinstance(method, str) and method in PRESETS:
+        return _over(PRESETS[method].values, values), []
     if method is not None:
         known = isinstance(method, str | Path)
-        return by_names(values, find_method(str(method)).options) if known else values, []
+        return by_names(values, find_method(str(method), PRESETS).options) if known else values, []
     word = values.get("coordinate") or at(values, "coordination.coordinate")
     several = any(values.get(name) is not None for name in index.grouped("tasks"))
     found = method_for(values.get("data"), trains=word not in (None, "none"), several=several)
@@ -86,8 +90,13 @@ def _with_method(values: Values) -> tuple[Values, list[str]]:
             f"jioc.run needs a method: {names}, or a Python file; with a folder of photographs it finds one"
         )
     suggested, why = found
-    own, _ = _with_method(values | {"method": suggested["method"]})
-    return overlay(suggested, own), [why]
+    return _over(suggested, values), [why]
+
+
+def _over(usual: Values, values: Values) -> Values:
+    """Lay settings by name over a preset's, or over those that are suggested, and take their method."""
+    own, _ = _with_method(values | {"method": usual["method"]})
+    return overlay(usual, own)
 
 
 def execute(

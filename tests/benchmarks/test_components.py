@@ -168,6 +168,14 @@ def test_what_best_reaches_stands_by_both_read_outs_beside_its_host_and_the_publ
     assert line.endswith(" | 71.00 ± 1.41 | 72.00 ± 1.41 |")
 
 
+def test_a_board_of_best_without_a_public_figure_has_a_dash(tmp_path: Path) -> None:
+    name = f"{COLUMN}-best-autoaugment"
+    config = plain(resolve(make(**recipes.find_recipe("best-augmented").make()[name], seed=1)))
+    runs = keep(tmp_path / "best", made(tasks=10, alls=[50.0] * 10) | {"config": config})
+    (line,) = script("components").tested(runs.parent).splitlines()[2:]
+    assert line.endswith("| – | – | – | 50.00 | 51.00 |")
+
+
 def keep_in(folder: Path) -> Path:
     folder.mkdir(exist_ok=True)
     return folder

@@ -8,6 +8,7 @@ import pytest
 
 from jioc.cli.main import COMMANDS, main
 from jioc.methods import SPECS
+from jioc.resolve.presets import PRESETS
 
 ASK = """
 source {script}
@@ -27,7 +28,7 @@ def test_bash_offers_commands_methods_flags_and_their_values(
     wanted = {
         "jioc NOTHING": " ".join(COMMANDS),
         "jioc r": "run report",
-        "jioc run NOTHING": " ".join(SPECS),
+        "jioc run NOTHING": " ".join([*SPECS, *PRESETS]),
         "jioc run icarl --coordinate NOTHING": "none ic oc jioc",
         "jioc run icarl --coordinate = ji": "jioc",
         "jioc run icarl --coord": "--coordinate",

@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+import jioc
 from helpers.command import refused
 from jioc.cli.main import main
 from jioc.config import Config, files
 from jioc.config import values as settings
+from jioc.errors import Refused
 from jioc.resolve import components, presets, recipes, repeat
 from jioc.resolve.derive import resolve
 
@@ -102,6 +104,27 @@ def test_a_preset_is_run_and_every_setting_of_it_is_in_the_file(monkeypatch: pyt
     assert kept["later"]["milestones"] == [10, 12] and kept["later"]["weight_decay"] == 5e-4
     assert {"rebalance", "later.weight_decay", "later.milestones", "seed"} <= {*kept["given"]}
     assert "--rebalance head" in repeat.line(runs[0]) and "published" not in repeat.line(runs[0])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["best", "--data", "digits"], ["--data", "digits", "best"], ["--resume", "--data=digits", "best"]],
+)
+def test_a_preset_may_stand_wherever_a_method_may(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Config] = []
+    monkeypatch.setattr("jioc.cli.run._run", lambda config, *others: runs.append(config))
+    assert main(["run", *words, "--weight-decay", "0.002"]) == 0
+    assert (runs[0].method, runs[0].headline, runs[0].later.weight_decay) == ("der", "nme", 0.002)
+
+
+def test_a_preset_is_run_from_python_and_settings_stand_over_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[Config] = []
+    monkeypatch.setattr("jioc.training.run.execute", lambda config, **others: runs.append(config))
+    jioc.run(method="best", data="digits", weight_decay=0.002)
+    assert (runs[0].method, runs[0].headline, runs[0].later.weight_decay) == ("der", "nme", 0.002)
+    assert runs[0].head == "cosine"
+    with pytest.raises(Refused, match="unknown method 'bset'; did you mean 'best'"):
+        jioc.run(method="bset", data="digits")
 
 
 def test_the_help_of_a_preset_shows_its_defaults(capsys: pytest.CaptureFixture[str]) -> None:

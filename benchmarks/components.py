@@ -154,11 +154,11 @@ def flags(change: Values) -> str:
 def table(results: Path = RESULTS) -> str:
     runs = read(results)
     places = list(itertools.product(PLACES, components.HOSTS))
-    heads = ["component", "flags", *(f"{SPECS[host].title}, {place}" for place, host in places)]
-    lines = [f"| {' | '.join(heads)} |", "|---|---|" + "---:|" * len(places)]
+    heads = ["component", *(f"{SPECS[host].title}, {place}" for place, host in places), "flags"]
+    lines = [f"| {' | '.join(heads)} |", "|---|" + "---:|" * len(places) + "---|"]
     for name, change in components.CHANGES.items():
         cells = [cell(runs, PLACES[place], host, name) for place, host in places]
-        lines.append(f"| {' | '.join([name, f'`{flags(change)}`' if change else '', *cells])} |")
+        lines.append(f"| {' | '.join([name, *cells, f'`{flags(change)}`' if change else ''])} |")
     return "\n".join(lines)
 
 

@@ -23,10 +23,10 @@ Cells = dict[str, list[str]]
 
 
 def cells(folder: Path, title: str = "DER, long tail") -> Cells:
-    """The table's cells from that column on, by component."""
+    """The table's figures from that column on, by component."""
     lines = [line[2:-2].split(" | ") for line in script("components").table(folder).splitlines()]
     place = lines[0].index(title)
-    return {line[0]: line[place:] for line in lines[2:]}
+    return {line[0]: line[place:-1] for line in lines[2:]}
 
 
 def sheets(folder: Path, heads: str, **kept: list[str]) -> Path:

@@ -230,9 +230,9 @@ def idle_coordination(coordinate: str, given: Collection[str]) -> None:
 
 
 def unused(config: Config) -> list[str]:
-    """List notes on given settings that change nothing, or end what the method does without them.
+    """List notes on settings that change nothing, and on a cosine head that nothing balances.
 
-    Refuse the former where nobody gave the reason for it.
+    Refuse a given setting that changes nothing where nobody gave the reason for it.
     """
     spec = find_method(config.method)
     if not spec.trains:
